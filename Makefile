@@ -1,0 +1,49 @@
+# Everything a developer or a newcomer runs. Needs Python 3.11+ and make; the rest is installed into .venv.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+JOBS ?= auto
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-slow check format bench clean
+
+help:
+	@echo "make demo          set up and show the main job end to end (SERVE=1 leaves the proxy running)"
+	@echo "make test          set up and run the tests;  make test-slow: the long ones"
+	@echo "make check         format, lint, types, layers"
+	@echo "make bench         latency of the proxy over its backend"
+
+$(VENV)/.demo: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[demo]'
+	@touch $@
+
+$(VENV)/.test: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[test]'
+	@touch $@ $(VENV)/.demo
+
+demo: $(VENV)/.demo
+	$(BIN)/dpsql demo $(if $(SERVE),--serve)
+
+test: $(VENV)/.test
+	$(BIN)/python -m pytest -n $(JOBS)
+
+test-slow: $(VENV)/.test
+	$(BIN)/python -m pytest -n $(JOBS) -m slow
+
+check: $(VENV)/.test
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+
+format: $(VENV)/.test
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: $(VENV)/.test
+	$(BIN)/python -m tests.bench
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info

@@ -1,0 +1,174 @@
+"""The vocabulary shared by all layers: values, types, relations, and the states that data passes through.
+
+Data leaves the backend as `ExactCells`, becomes a `Release` in `dpsql.release` (which demands a `Reservation`), and
+only what is computed from releases and public tables, a `Relation`, may be sent to a client. No behaviour lives here
+beyond small derived properties.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from enum import Enum, unique
+from uuid import UUID
+
+Value = bool | int | float | Decimal | str | bytes | date | datetime | time | timedelta | UUID | None
+"""A value as a client may see it. Timestamps with time zone are aware datetimes in UTC."""
+
+
+@unique
+class Kind(Enum):
+    """The SQL types that exist here, by Postgres's name."""
+
+    BOOL = "boolean"
+    INT2 = "smallint"
+    INT4 = "integer"
+    INT8 = "bigint"
+    NUMERIC = "numeric"
+    FLOAT4 = "real"
+    FLOAT8 = "double precision"
+    TEXT = "text"
+    DATE = "date"
+    TIME = "time"
+    TIMESTAMP = "timestamp"
+    TIMESTAMPTZ = "timestamptz"
+    INTERVAL = "interval"
+    UUID = "uuid"
+    JSON = "json"
+    BYTEA = "bytea"
+    OID = "oid"
+    NAME = "name"
+    CHAR = '"char"'
+    REGTYPE = "regtype"
+    TEXT_ARRAY = "text[]"
+    INT8_ARRAY = "bigint[]"
+    FLOAT8_ARRAY = "double precision[]"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class SqlType:
+    """A type; `precision` and `scale` only for NUMERIC that declares them."""
+
+    kind: Kind
+    precision: int | None = None
+    scale: int | None = None
+
+    @property
+    def is_integer(self) -> bool:
+        return self.kind in (Kind.INT2, Kind.INT4, Kind.INT8)
+
+    @property
+    def is_float(self) -> bool:
+        return self.kind in (Kind.FLOAT4, Kind.FLOAT8)
+
+    @property
+    def is_number(self) -> bool:
+        return self.is_integer or self.is_float or self.kind is Kind.NUMERIC
+
+    @property
+    def is_time(self) -> bool:
+        return self.kind in (Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ)
+
+    def __str__(self) -> str:
+        if self.kind is Kind.NUMERIC and self.precision is not None:
+            return f"numeric({self.precision},{self.scale or 0})"
+        return self.kind.value
+
+
+BOOL = SqlType(Kind.BOOL)
+INT4 = SqlType(Kind.INT4)
+INT8 = SqlType(Kind.INT8)
+NUMERIC = SqlType(Kind.NUMERIC)
+FLOAT8 = SqlType(Kind.FLOAT8)
+TEXT = SqlType(Kind.TEXT)
+DATE = SqlType(Kind.DATE)
+TIMESTAMP = SqlType(Kind.TIMESTAMP)
+TIMESTAMPTZ = SqlType(Kind.TIMESTAMPTZ)
+INTERVAL = SqlType(Kind.INTERVAL)
+UUID_TYPE = SqlType(Kind.UUID)
+UNKNOWN = SqlType(Kind.UNKNOWN)
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A named, typed column of a relation."""
+
+    name: str
+    type: SqlType
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """Public rows: derived from releases and public tables only. Each row has one value per column."""
+
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[Value, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TableFacts:
+    """What a backend's catalog, and the operator's checks, say of one table. Holds no data values.
+
+    `unique` lists the column sets that are verified unique: by an enforced, valid, non-partial constraint or, for an
+    immutable source, by a check at start. `problems` are reasons to refuse the table (a view, row security, ...).
+    """
+
+    name: str
+    columns: tuple[Column, ...]
+    unique: tuple[frozenset[str], ...] = ()
+    problems: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ExactCells:
+    """Private: exact integers per group, as a backend returned them. Only backends construct it; never shown.
+
+    `keys[g]` holds, per key column, the index into the public domain (public keys) or the canonical value (private
+    keys). `cells[g]` holds one integer per measurement column, each within +-2^62.
+    """
+
+    keys: tuple[tuple[Value, ...], ...]
+    cells: tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """A privacy loss, in exact integer units of 10^-15, rounded up. Which of them gate is the accounting's choice.
+
+    `epsilon`: pure epsilons, added up. `rho`: zCDP. `delta`: additive failure probability.
+    """
+
+    epsilon: int = 0
+    rho: int = 0
+    delta: int = 0
+
+    def __add__(self, other: Cost) -> Cost:
+        return Cost(self.epsilon + other.epsilon, self.rho + other.rho, self.delta + other.delta)
+
+
+COST_UNIT = Decimal("1e-15")
+
+
+@dataclass(frozen=True, slots=True)
+class Reservation:
+    """Proof that a release's cost has been debited durably. Only a ledger constructs it; used at most once."""
+
+    id: int
+    user: str
+    key: str
+    cost: Cost
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """Noisy integers per group: what may be known for ever after. Only `dpsql.release` and the replay store make it.
+
+    `key` is the fingerprint of the measurement. `keys[g]` are the group's key values, `cells[g]` one noisy integer
+    per measurement column, in grid steps.
+    """
+
+    key: str
+    keys: tuple[tuple[Value, ...], ...]
+    cells: tuple[tuple[int, ...], ...]
