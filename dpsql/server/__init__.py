@@ -1,0 +1,1 @@
+"""The network's edge: sockets, deadlines, threads. It decides nothing about SQL or privacy."""
