@@ -131,38 +131,22 @@ class FunctionCall:
 
 
 @dataclass(frozen=True, slots=True)
-class CopyData:
-    """Sent by both sides."""
+class Unreadable:
+    """Stands for a session message in a sound frame whose content is too long, malformed or not UTF-8.
 
-    data: bytes
+    To be answered as if handling that message had failed with this error: `simple` as a Query, else as one of the
+    extended protocol.
+    """
 
-
-@dataclass(frozen=True, slots=True)
-class CopyDone:
-    """Sent by both sides."""
-
-
-@dataclass(frozen=True, slots=True)
-class CopyFail:
+    simple: bool
+    sqlstate: str
     message: str
 
 
 FirstPacket = SSLRequest | GSSENCRequest | CancelRequest | Startup
 SaslMessage = SaslInitial | SaslResponse
 SessionMessage = (
-    Query
-    | Parse
-    | Bind
-    | Describe
-    | Execute
-    | Close
-    | Flush
-    | Sync
-    | FunctionCall
-    | CopyData
-    | CopyDone
-    | CopyFail
-    | Terminate
+    Query | Parse | Bind | Describe | Execute | Close | Flush | Sync | FunctionCall | Unreadable | Terminate
 )
 FrontendMessage = FirstPacket | SaslMessage | SessionMessage
 
@@ -314,6 +298,18 @@ class CopyOutResponse:
 
     format: int
     columns: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CopyData:
+    """A part of a COPY TO STDOUT. (A client's CopyData is ignored: there is no COPY FROM.)"""
+
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class CopyDone:
+    pass
 
 
 BackendMessage = (
