@@ -94,7 +94,7 @@ class Connection:
         self.phase = Phase.OPENING
         self._frames = Frames()
         self._max_message = max_message
-        self._refused_encryption: frozenset[type[m.FrontendMessage]] = frozenset()
+        self._asked: frozenset[type[m.FrontendMessage]] = frozenset()
         self._encrypted = False
 
     @property
@@ -128,7 +128,9 @@ class Connection:
         return None
 
     def send(self, message: m.BackendMessage) -> bytes:
-        """The bytes of an answer of ours."""
+        """The bytes of an answer of ours; after a FATAL error nothing more is taken from the client."""
+        if isinstance(message, m.ErrorResponse) and message.severity == "FATAL":
+            self.close()
         self.phase = SENT.get((self.phase, type(message)), self.phase)
         return encode(message)
 
@@ -165,8 +167,8 @@ class Connection:
         """Encryption may be asked for once of each kind, and not inside of itself."""
         if kind not in (m.SSLRequest, m.GSSENCRequest):
             return True
-        allowed = not self._encrypted and kind not in self._refused_encryption
-        self._refused_encryption |= {kind}
+        allowed = not self._encrypted and kind not in self._asked
+        self._asked |= {kind}
         return allowed
 
     def _take(self) -> m.FrontendMessage | None:
@@ -189,7 +191,7 @@ class Connection:
         frame = self._frames.message(MAX_SASL)
         if frame is not None and frame.payload is None:
             raise Rejected("SASL message is too long", sqlstate=PROTOCOL)
-        return frame and frame.payload
+        return None if frame is None else frame.payload
 
     def _take_session_message(self) -> m.SessionMessage | None:
         while (type := self._frames.next_type) in _KNOWN_TYPES:
