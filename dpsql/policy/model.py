@@ -137,7 +137,10 @@ class Server:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """One policy file. `backend` and `ledger` are URLs whose relative paths have been resolved beside the file."""
+    """One policy file. `backend` and `ledger` are URLs whose relative paths have been resolved beside the file.
+
+    `lines` give the file's line for each key's path, for messages only.
+    """
 
     dataset: str
     backend: str
@@ -152,3 +155,4 @@ class Policy:
     roles: Mapping[str, Role] = field(default_factory=dict)
     users: Mapping[str, User] = field(default_factory=dict)
     server: Server = field(default_factory=Server)
+    lines: Mapping[tuple[str | int, ...], int] = field(default_factory=dict, compare=False, repr=False)

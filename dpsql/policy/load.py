@@ -1,0 +1,54 @@
+"""A policy file -> `Policy`, or all that is wrong with it.
+
+Decides the order: read, shape, build. Nothing partial is ever returned, and nothing here contacts a backend.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from dpsql.policy.build import build
+from dpsql.policy.document import Document
+from dpsql.policy.model import Policy
+from dpsql.policy.problems import PolicyError, Problem, Problems
+from dpsql.policy.shape import shape
+from dpsql.policy.source import MAX_BYTES, read
+
+
+def load(path: str | Path) -> Policy:
+    """The policy in the file. Raises `PolicyError` with every problem, each with file, line, key and fix."""
+    file = Path(path)
+    return parse(_text(file), file)
+
+
+def parse(text: str, path: Path) -> Policy:
+    """The policy in the text, as if it stood in the file `path`, beside which relative paths start."""
+    problems = Problems(str(path))
+    data = read(text, problems)
+    if not data:
+        problems.refuse_if_any()
+    document = shape(data, problems)
+    if document is None:
+        problems.refuse_if_any()
+        raise PolicyError([Problem(str(path), 1, "", "is not a policy", "see the example in the manual")])
+    policy = build(document, path.absolute(), problems)
+    problems.refuse_if_any()
+    return policy
+
+
+def json_schema() -> dict[str, Any]:
+    """The JSON Schema of the policy file, for editors."""
+    return Document.model_json_schema() | {"$schema": "https://json-schema.org/draft/2020-12/schema"}
+
+
+def _text(path: Path) -> str:
+    try:
+        if path.stat().st_size > MAX_BYTES:
+            raise PolicyError([Problem(str(path), 0, "", f"is above {MAX_BYTES} bytes", "make it smaller")])
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        problem = Problem(str(path), 0, "", "is not UTF-8 text", "save it as UTF-8")
+    except OSError as error:
+        problem = Problem(str(path), 0, "", f"cannot be read ({error.strerror})", "check the path and its permissions")
+    raise PolicyError([problem])
