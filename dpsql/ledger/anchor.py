@@ -1,0 +1,93 @@
+"""The second place for the ledger's head: one small file that tells an old copy of a ledger from the newest.
+
+It is written after each commit, so it may lag behind the ledger by what a crash cut off, but is never ahead of it. A
+ledger that does not hold the entry named here is an older copy, or another ledger, and must not be served.
+Rewritten in place at a fixed length under a lock, so that no reader sees half of it; synced only when asked, since an
+anchor that lags proves a little less and costs each statement nothing.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from dpsql.ledger.model import Head, LedgerError
+
+_LINE: Final = re.compile(r"dpsql-anchor 1 ([0-9a-f]{64}) ([0-9]{20}) ([0-9a-f]{64})\n")
+_LENGTH: Final = len("dpsql-anchor 1 ") + 64 + 1 + 20 + 1 + 64 + 1
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """What an anchor says: which ledger (the hash of its first entry), and the newest head that it has seen."""
+
+    ledger: str
+    head: Head
+
+
+def create(path: Path, mark: Mark) -> None:
+    """Write a new anchor durably. Raises LedgerError if there is a file already or it cannot be written."""
+    try:
+        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        try:
+            os.write(file, _encode(mark))
+            os.fsync(file)
+        finally:
+            os.close(file)
+    except FileExistsError:
+        raise LedgerError(f"the anchor {path} exists already") from None
+    except OSError as error:
+        raise LedgerError(f"the anchor {path} cannot be written: {error.strerror}") from None
+
+
+def read(path: Path) -> Mark:
+    """What the anchor says. Raises LedgerError if it is missing or is not one."""
+    with _locked(path, os.O_RDONLY) as file:
+        return _decode(path, os.pread(file, _LENGTH + 1, 0))
+
+
+def advance(path: Path, mark: Mark, *, sync: bool = False) -> None:
+    """Move the anchor on to this head, unless another process has moved it further. Raises LedgerError as `read`."""
+    with _locked(path, os.O_RDWR) as file:
+        known = _decode(path, os.pread(file, _LENGTH + 1, 0))
+        if known.ledger != mark.ledger:
+            raise LedgerError(f"the anchor {path} belongs to another ledger")
+        if known.head.count < mark.head.count:
+            os.pwrite(file, _encode(mark), 0)
+        if sync:
+            os.fsync(file)
+
+
+def _encode(mark: Mark) -> bytes:
+    return f"dpsql-anchor 1 {mark.ledger} {mark.head.count:020d} {mark.head.hash}\n".encode("ascii")
+
+
+def _decode(path: Path, data: bytes) -> Mark:
+    match = _LINE.fullmatch(data.decode("latin-1"))
+    if match is None:
+        raise LedgerError(f"the anchor {path} is damaged", hint="Restore it, or the ledger and it, from a backup.")
+    return Mark(match[1], Head(int(match[2]), match[3]))
+
+
+@contextmanager
+def _locked(path: Path, flags: int) -> Iterator[int]:
+    try:
+        file = os.open(path, flags)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield file
+        finally:
+            os.close(file)
+    except FileNotFoundError:
+        raise LedgerError(
+            f"the anchor {path} is missing, so the ledger cannot prove that it is the newest copy",
+            hint="Restore the anchor; if this is the newest ledger for certain, `dpsql ledger init` makes a new one.",
+        ) from None
+    except OSError as error:
+        raise LedgerError(f"the anchor {path} cannot be used: {error.strerror}") from None

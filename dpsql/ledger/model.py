@@ -1,0 +1,211 @@
+"""The ledger's values and its contract, whatever the store behind it.
+
+A `Ledger` decides whether a statement may be answered and keeps what was answered. It must never give a reservation
+that is not already debited durably, never forget a debit, and never answer from a record that does not prove itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum, unique
+from typing import Protocol
+
+from dpsql.dp.accounting import Limits
+from dpsql.errors import BUDGET_EXHAUSTED, INTERNAL, Rejected
+from dpsql.types import Cost, Release, Reservation
+
+
+class LedgerError(Rejected):
+    """The ledger cannot be used. For the operator: names the file, what is wrong, and what to do."""
+
+    def __init__(self, message: str, *, hint: str | None = None) -> None:
+        super().__init__(message, sqlstate=INTERNAL, hint=hint)
+
+
+class BudgetExhausted(Rejected):
+    """The statement does not fit; nothing was debited. `whose`: "user" or "dataset"; the amounts are that filter's."""
+
+    def __init__(self, message: str, *, whose: str, spent: Cost, asked: Cost, limits: Limits) -> None:
+        super().__init__(
+            message,
+            sqlstate=BUDGET_EXHAUSTED,
+            hint="What was answered before is free to ask again. A smaller dpsql.epsilon may still fit.",
+        )
+        self.whose = whose
+        self.spent = spent
+        self.asked = asked
+        self.limits = limits
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """A release that a statement needs: the key of its measurement, and what it costs if it is made anew."""
+
+    key: str
+    cost: Cost
+
+
+@unique
+class Kind(Enum):
+    """What an entry says. Only DEBIT adds to the dataset's spending; DEBIT and VIEW add to the account's."""
+
+    OPEN = "open"
+    DEBIT = "debit"
+    RECORD = "record"
+    VIEW = "view"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One line of the ledger, never changed after it was written.
+
+    `at`: microseconds since 1970, never less than the entry's before, whatever the clock does. `account`: whose budget
+    it counts against, the user's own name unless budgets are shared. `window`: the id of the budget window, "" where
+    it has none; an account's spending is counted per (account, window). `reservation`: the debit that a RECORD or
+    a VIEW is about, else 0. `gate`: which amount gated, "epsilon" or "rho". `account_total` and `dataset_total` include
+    this entry. `content`: for OPEN what the ledger is, for RECORD the hash of the stored release. `hash` covers all
+    of these and the hash of the entry before.
+    """
+
+    id: int
+    at: int
+    kind: Kind
+    user: str
+    account: str
+    window: str
+    key: str
+    statement: str
+    reservation: int
+    gate: str
+    cost: Cost
+    account_total: Cost
+    dataset_total: Cost
+    content: str
+    hash: str
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """How many entries there are, and the hash of the last, which stands for them all."""
+
+    count: int
+    hash: str
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A release that is kept under a measurement's key, and what it cost; `seen`: this account has paid for it."""
+
+    reservation: int
+    cost: Cost
+    seen: bool
+
+
+@unique
+class Source(Enum):
+    """Where a release comes from: made anew, kept and new to the account, or kept and free."""
+
+    FRESH = "fresh"
+    VIEW = "view"
+    FREE = "free"
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What becomes of one ask. `cost` is what the account pays; `stored` is the release that answers it, if any."""
+
+    ask: Ask
+    source: Source
+    cost: Cost
+    stored: Stored | None
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """What `reserve` would do now: a source for each ask, what the user and the dataset would pay, and the refusal."""
+
+    sources: tuple[Source, ...]
+    user: Cost
+    dataset: Cost
+    refusal: BudgetExhausted | None
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a full verification found: a ledger that proves itself from its first entry to its head."""
+
+    dataset: str
+    ledger: str
+    """The hash of the first entry, which tells this ledger from any other."""
+    head: Head
+    debits: int
+    releases: int
+    dataset_spent: Cost
+    accounts: tuple[tuple[str, str, Cost], ...]
+    """(account, window, spent), in order."""
+
+
+class Ledger(Protocol):
+    """An open ledger of one dataset, safe to share between threads; several processes may have it open.
+
+    All methods raise `Failed` when the store fails or no longer proves itself; what was debited stays debited.
+    """
+
+    @property
+    def dataset(self) -> str: ...
+
+    def reserve(
+        self,
+        user: str,
+        asks: Sequence[Ask],
+        user_limits: Limits,
+        dataset_limits: Limits,
+        statement: str,
+        *,
+        shared: bool = False,
+        window: str = "",
+        account: str | None = None,
+    ) -> tuple[Reservation | Release, ...]:
+        """Debit a whole statement, or nothing, in one durable transaction; one result per ask, in order.
+
+        A release that the account has seen is free. A kept one that it has not seen costs the account, not the
+        dataset, what it cost then, if that is no more than the ask's cost in any component. All else is debited from
+        both and gives a reservation. Equal keys share one. `shared`: kept releases are free for everyone.
+        Raises BudgetExhausted if the sum does not fit both limits.
+        """
+        ...
+
+    def preview(
+        self,
+        user: str,
+        asks: Sequence[Ask],
+        user_limits: Limits,
+        dataset_limits: Limits,
+        *,
+        shared: bool = False,
+        window: str = "",
+        account: str | None = None,
+    ) -> Preview:
+        """What `reserve` would decide now; writes nothing."""
+        ...
+
+    def record(self, reservation: Reservation, release: Release) -> None:
+        """Keep the release durably, before anyone sees it; once per reservation, by the ledger that gave it."""
+        ...
+
+    def spent(self, account: str, window: str = "") -> Cost: ...
+
+    def dataset_spent(self) -> Cost: ...
+
+    def accounts(self) -> tuple[tuple[str, str, Cost], ...]:
+        """(account, window, spent) for every account that ever spent, in order."""
+        ...
+
+    def entries(self, user: str | None = None, *, after: int = 0, limit: int = 10_000) -> tuple[Entry, ...]:
+        """Entries in order, of one user or of all, with an id above `after`."""
+        ...
+
+    def head(self) -> Head: ...
+
+    def close(self) -> None: ...

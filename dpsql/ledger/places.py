@@ -1,0 +1,64 @@
+"""Where the ledger's head is kept besides the ledger: a file at its side, and the policy's anchor if it has one.
+
+Decides when a ledger is an older copy of itself. The file at its side catches what happens to a ledger alone (a lost
+write-ahead log, one file restored); it may be absent, as after a move. The anchor, on another disk, also catches
+a directory restored as a whole; once configured it may never be absent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from dpsql.ledger import anchor
+from dpsql.ledger.anchor import Mark
+from dpsql.ledger.model import Head, LedgerError
+
+
+def beside(path: Path) -> Path:
+    """The file at the ledger's side."""
+    return path.with_name(f"{path.name}-head")
+
+
+def marks(path: Path, anchored: Path | None) -> dict[Path, Mark]:
+    """What the places say, to be read before the ledger is. Raises LedgerError if the anchor is missing."""
+    found = {beside(path): anchor.read(beside(path))} if beside(path).exists() else {}
+    return found | ({anchored: anchor.read(anchored)} if anchored else {})
+
+
+def compare(found: dict[Path, Mark], ledger: str, count: int, hash_at: Callable[[int], str]) -> None:
+    """Raises LedgerError unless a ledger of `count` entries holds every head that was marked."""
+    for place, mark in found.items():
+        if mark.ledger != ledger:
+            raise LedgerError(f"{place} belongs to another ledger")
+        if mark.head.count > count:
+            raise _older(place, mark, count)
+        if hash_at(mark.head.count) != mark.head.hash:
+            raise LedgerError(f"its entry {mark.head.count} is not the one that {place} remembers")
+
+
+def _older(place: Path, mark: Mark, count: int) -> LedgerError:
+    return LedgerError(f"it is an older copy: it holds {count} entries, but {place} remembers {mark.head.count}")
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """The places of an open ledger; `ledger` is the hash of its first entry."""
+
+    ledger: str
+    paths: tuple[Path, ...]
+
+    def check(self, head: Head) -> None:
+        """Raises LedgerError if a place is ahead of the head. Only while nobody else can write to the ledger."""
+        for place in self.paths:
+            mark = anchor.read(place)
+            if mark.head.count > head.count:
+                raise _older(place, mark, head.count)
+            if mark.ledger != self.ledger or (mark.head.count == head.count and mark.head != head):
+                raise LedgerError(f"{place} remembers another ledger")
+
+    def advance(self, head: Head, *, sync: bool = False) -> None:
+        """Move all places on to this head."""
+        for place in self.paths:
+            anchor.advance(place, Mark(self.ledger, head), sync=sync)

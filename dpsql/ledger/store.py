@@ -1,0 +1,126 @@
+"""One SQLite connection as a resource: its lock, its transactions, and the faults that end its use.
+
+Decides nothing about budgets. Must never let an error of SQLite, whose text may quote what is stored, go further than
+here, and never go on after a sign that the file is no longer the one that was verified.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from random import uniform
+from typing import Final
+
+from dpsql.errors import Failed
+from dpsql.ledger.model import LedgerError
+from dpsql.ledger.tables import reason
+
+PATIENCE: Final = 15.0
+"""Seconds to wait for other threads, and then for other processes."""
+
+_TRANSIENT: Final = (
+    "SQLITE_BUSY",
+    "SQLITE_FULL",
+    "SQLITE_IOERR",
+    "SQLITE_LOCKED",
+    "SQLITE_READONLY",
+    "SQLITE_CANTOPEN",
+)
+
+
+class Store:
+    """A verified ledger's connection, for one process and any number of threads, one transaction at a time."""
+
+    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
+        connection.execute("PRAGMA busy_timeout = 0")  # waiting is done here, with shorter naps than SQLite's
+        self._connection = connection
+        self._path = path
+        self._lock = threading.Lock()
+        self._process = os.getpid()
+        self._files = _identities(path)
+        self._size = path.stat().st_size
+        self._doubt: str | None = None
+
+    @contextmanager
+    def transaction(self, *, write: bool) -> Iterator[sqlite3.Connection]:
+        """A transaction that is rolled back at the end, unless its body has committed it. Raises Failed."""
+        with self._faults(), self._alone():
+            self._check()
+            self._begin(write)
+            try:
+                yield self._connection
+            finally:
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
+
+    def close(self) -> None:
+        """Give the connection up. What was committed stays."""
+        with self._lock:
+            self._doubt = self._doubt or "it is closed"
+            self._connection.close()
+
+    @contextmanager
+    def _faults(self) -> Iterator[None]:
+        try:
+            yield
+        except LedgerError as error:
+            self._doubt = error.message
+            raise self._failed(error.message) from None
+        except sqlite3.Error as error:
+            if not (getattr(error, "sqlite_errorname", None) or "").startswith(_TRANSIENT):
+                self._doubt = reason(error)
+            raise self._failed(reason(error)) from None
+        except OSError as error:
+            raise self._failed(error.strerror or "a file is not accessible") from None
+
+    def _failed(self, why: str) -> Failed:
+        return Failed(f"the ledger {self._path} cannot be used: {why}")
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        if os.getpid() != self._process:
+            raise LedgerError("it was opened by another process; open it after the fork")
+        if not self._lock.acquire(timeout=PATIENCE):
+            raise self._failed(f"other statements kept it busy for {PATIENCE:.0f} s")
+        try:
+            yield
+        finally:
+            self._lock.release()
+
+    def _check(self) -> None:
+        if self._doubt:
+            raise LedgerError(self._doubt)
+        size = self._path.stat().st_size
+        if _identities(self._path) != self._files:
+            raise LedgerError("its file was replaced or removed while it was open")
+        if size < self._size:
+            raise LedgerError("its file was truncated while it was open")
+        self._size = size
+
+    def _begin(self, write: bool) -> None:
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            try:
+                self._connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
+                self._connection.execute("SELECT 1 FROM entry LIMIT 1").fetchone()  # takes the snapshot
+                return
+            except sqlite3.OperationalError as error:
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
+                if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                    raise
+            time.sleep(uniform(0.0002, 0.002))
+
+
+def _identities(path: Path) -> tuple[tuple[int, int], ...]:
+    """The files under the ledger's name and its log's. The log exists for as long as a connection does."""
+    try:
+        stats = (path.stat(), path.with_name(f"{path.name}-wal").stat())
+    except FileNotFoundError:
+        return ()
+    return tuple((stat.st_dev, stat.st_ino) for stat in stats)

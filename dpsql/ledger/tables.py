@@ -1,0 +1,180 @@
+"""The SQLite file: its tables, its settings, and how it is opened and made.
+
+Decides what makes a file a ledger. Opening must never create, migrate or repair one, and must never go on with a
+setting that SQLite did not take: durability that was only asked for is none.
+
+Clock and windows: `entry.at` never decreases, so a clock that is put back writes the time of the last entry; a
+window's id is to be made from the later of the clock and the last entry, never from the clock alone, and an account
+never goes back to an earlier window. Then moving the clock back gains nothing, and moving it forward only uses up
+windows to come.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from pathlib import Path
+from typing import Final
+from urllib.parse import quote
+
+from dpsql.ledger.chain import FORMAT, Row
+from dpsql.ledger.model import LedgerError
+
+APPLICATION_ID: Final = 0x6470736C  # "dpsl"
+
+_TABLES: Final = f"""
+CREATE TABLE entry (
+  id INTEGER PRIMARY KEY,
+  at INTEGER NOT NULL,
+  kind TEXT NOT NULL,
+  user TEXT NOT NULL,
+  account TEXT NOT NULL,
+  "window" TEXT NOT NULL,
+  key TEXT NOT NULL,
+  statement TEXT NOT NULL,
+  reservation INTEGER NOT NULL,
+  gate TEXT NOT NULL,
+  epsilon TEXT NOT NULL,
+  rho TEXT NOT NULL,
+  delta TEXT NOT NULL,
+  account_epsilon TEXT NOT NULL,
+  account_rho TEXT NOT NULL,
+  account_delta TEXT NOT NULL,
+  dataset_epsilon TEXT NOT NULL,
+  dataset_rho TEXT NOT NULL,
+  dataset_delta TEXT NOT NULL,
+  content TEXT NOT NULL,
+  hash TEXT NOT NULL
+);
+CREATE INDEX entry_about ON entry (reservation, kind, account) WHERE reservation > 0;
+CREATE TABLE release (reservation INTEGER PRIMARY KEY, key TEXT NOT NULL, body BLOB NOT NULL);
+CREATE INDEX release_key ON release (key, reservation);
+CREATE TRIGGER entry_kept BEFORE DELETE ON entry BEGIN SELECT RAISE(ABORT, 'append-only'); END;
+CREATE TRIGGER entry_fixed BEFORE UPDATE ON entry BEGIN SELECT RAISE(ABORT, 'append-only'); END;
+CREATE TRIGGER release_kept BEFORE DELETE ON release BEGIN SELECT RAISE(ABORT, 'append-only'); END;
+CREATE TRIGGER release_fixed BEFORE UPDATE ON release BEGIN SELECT RAISE(ABORT, 'append-only'); END;
+PRAGMA application_id = {APPLICATION_ID};
+PRAGMA user_version = {FORMAT};
+"""
+
+ENTRY: Final = (
+    'id, at, kind, user, account, "window", key, statement, reservation, gate, epsilon, rho, delta, account_epsilon, '
+    "account_rho, account_delta, dataset_epsilon, dataset_rho, dataset_delta, content, hash"
+)
+INSERT_ENTRY: Final = f"INSERT INTO entry ({ENTRY}) VALUES ({', '.join('?' * 21)})"
+
+_SETTINGS: Final[tuple[tuple[str, str, object], ...]] = (
+    ("journal_mode", "WAL", "wal"),
+    ("synchronous", "FULL", 2),
+    ("fullfsync", "ON", 1),
+    ("checkpoint_fullfsync", "ON", 1),
+    ("cell_size_check", "ON", 1),
+    ("trusted_schema", "OFF", 0),
+)
+_OPENING_TIMEOUT: Final = 10.0
+
+_REASONS: Final = {
+    "SQLITE_FULL": "the disk is full",
+    "SQLITE_READONLY": "it is read-only",
+    "SQLITE_CANTOPEN": "it or its directory is not accessible",
+    "SQLITE_PERM": "permission denied",
+    "SQLITE_CORRUPT": "the file is damaged",
+    "SQLITE_NOTADB": "the file is damaged or no ledger",
+    "SQLITE_BUSY": "another program keeps it locked",
+    "SQLITE_LOCKED": "another program keeps it locked",
+    "SQLITE_IOERR": "the disk reported an error",
+}
+
+
+def reason(error: sqlite3.Error) -> str:
+    """Why SQLite failed, in our words: its own may quote what is stored."""
+    name: str = getattr(error, "sqlite_errorname", None) or "unreadable"
+    for prefix, words in _REASONS.items():
+        if name.startswith(prefix):
+            return words
+    return f"its content is not readable ({name})"
+
+
+def connect(path: Path) -> sqlite3.Connection:
+    """Open an existing ledger with every setting read back. Raises LedgerError, also for a file that is none."""
+    if not path.is_file():
+        raise LedgerError(
+            f"there is no ledger at {path}",
+            hint="For a new dataset run `dpsql ledger init`; otherwise restore the ledger from a backup.",
+        )
+    try:
+        connection = sqlite3.connect(
+            f"file:{quote(str(path))}?mode=rw",
+            uri=True,
+            timeout=_OPENING_TIMEOUT,
+            isolation_level=None,
+            check_same_thread=False,
+        )
+    except sqlite3.Error as error:
+        raise LedgerError(f"the ledger {path} cannot be opened: {reason(error)}") from None
+    try:
+        _check_identity(connection, path)
+        _configure(connection, path)
+    except sqlite3.Error as error:
+        connection.close()
+        raise LedgerError(f"the ledger {path} cannot be opened: {reason(error)}") from None
+    except LedgerError:
+        connection.close()
+        raise
+    return connection
+
+
+def _check_identity(connection: sqlite3.Connection, path: Path) -> None:
+    if _pragma(connection, "application_id") != APPLICATION_ID:
+        raise LedgerError(f"{path} is empty or not a dpsql ledger", hint="Restore the ledger from a backup.")
+    version = _pragma(connection, "user_version")
+    if version != FORMAT:
+        raise LedgerError(f"{path} has ledger format {version}, this version of dpsql reads format {FORMAT}")
+
+
+def _configure(connection: sqlite3.Connection, path: Path) -> None:
+    for name, value, expected in _SETTINGS:
+        connection.execute(f"PRAGMA {name} = {value}").fetchall()
+        if _pragma(connection, name) != expected:
+            raise LedgerError(f"SQLite does not keep {name} = {value} for {path}: the ledger would not be durable")
+
+
+def _pragma(connection: sqlite3.Connection, name: str) -> object:
+    row = connection.execute(f"PRAGMA {name}").fetchone()
+    return row[0] if row else None
+
+
+def build(path: Path, first: Row) -> None:
+    """Make a new ledger that holds its first entry; whole or not at all, and never over an existing file."""
+    draft = path.with_name(f".{path.name}.{os.getpid()}.new")
+    try:
+        os.close(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+        _fill(draft, first)
+        os.link(draft, path)
+        _sync_directory(path.parent)
+    except FileExistsError:
+        raise LedgerError(f"{path} exists already; a ledger is never made anew") from None
+    except OSError as error:
+        raise LedgerError(f"the ledger {path} cannot be made: {error.strerror}") from None
+    except sqlite3.Error as error:
+        raise LedgerError(f"the ledger {path} cannot be made: {reason(error)}") from None
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def _fill(draft: Path, first: Row) -> None:
+    connection = sqlite3.connect(draft, isolation_level=None)
+    try:
+        _configure(connection, draft)
+        connection.executescript(f"BEGIN; {_TABLES} COMMIT;")
+        connection.execute(INSERT_ENTRY, first)
+    finally:
+        connection.close()
+
+
+def _sync_directory(directory: Path) -> None:
+    file = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(file)
+    finally:
+        os.close(file)
