@@ -92,22 +92,23 @@ def bad_password(user: str) -> Rejected:
 class Scram:
     """One exchange: `mechanisms`, then `challenge`, then `verdict`, each once.
 
-    `verifier` None stands for an unknown user. `binding` is the tls-server-end-point hash of the certificate where
+    `stored` is the user's verifier; None stands for an unknown user. `binding` is the tls-server-end-point hash of the certificate where
     there is one; then, and only then, channel binding is offered, and a client that supports it must use it.
+    Raises Rejected 22023 for a `stored` that is no verifier.
     """
 
     def __init__(
         self,
         user: str,
-        verifier: Verifier | None,
+        stored: str | None,
         key: bytes,
         binding: bytes | None = None,
         nonce: str | None = None,
     ) -> None:
         self._user = user
-        self._known = verifier is not None
-        mock = mock_verifier(user, key)
-        self._verifier = mock if verifier is None else verifier
+        self._known = stored is not None
+        mock = str(mock_verifier(user, key))
+        self._verifier = parse_verifier(mock if stored is None else stored)
         self._binding = binding
         self._nonce = _encode64(secrets.token_bytes(_NONCE_BYTES)) if nonce is None else nonce
         self._expected_binding = b""

@@ -103,6 +103,11 @@ class Connection:
         return len(self._frames)
 
     @property
+    def closed(self) -> bool:
+        """Whether nothing will be taken from the client any more."""
+        return self.phase is Phase.CLOSED
+
+    @property
     def in_message(self) -> bool:
         """Whether the client has begun a message that we wait to see the end of."""
         return self.phase not in OURS and self._frames.partial

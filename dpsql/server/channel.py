@@ -1,0 +1,123 @@
+"""One socket as seen by one coroutine: read, write, wait until written, and the change to TLS in place.
+
+Decides when to stop reading a client that sends faster than it is served. It must never look into the bytes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import ssl
+from collections.abc import Callable
+
+_HIGH_WATER = 256 << 10
+
+
+class Channel(asyncio.Protocol):
+    """Bytes in and out of one transport; also the protocol that asyncio calls."""
+
+    def __init__(self, connected: Callable[[Channel], None]) -> None:
+        self._connected = connected
+        self._transport: asyncio.Transport | None = None
+        self._inbox = bytearray()
+        self._arrived = asyncio.Event()
+        self._writable = asyncio.Event()
+        self._writable.set()
+        self.lost = asyncio.Event()
+        """Set when nothing can be sent any more."""
+        self.when_lost: Callable[[], None] | None = None
+
+    # --- called by asyncio ---
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        self._connected(self)
+
+    def data_received(self, data: bytes) -> None:
+        self._inbox += data
+        self._arrived.set()
+        if len(self._inbox) > _HIGH_WATER:
+            self._open().pause_reading()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self.lost.set()
+        self._arrived.set()
+        self._writable.set()
+        if self.when_lost is not None:
+            self.when_lost()
+
+    def pause_writing(self) -> None:
+        self._writable.clear()
+
+    def resume_writing(self) -> None:
+        self._writable.set()
+
+    # --- called by the coroutine ---
+
+    @property
+    def local(self) -> bool:
+        """Whether the client is on this machine."""
+        return is_loopback(self._open().get_extra_info("peername"))
+
+    def take(self) -> bytes:
+        """What has come in, without waiting."""
+        data = bytes(self._inbox)
+        self._inbox.clear()
+        self._arrived.clear()
+        if not self.lost.is_set():
+            self._open().resume_reading()
+        return data
+
+    async def read(self) -> bytes:
+        """At least one byte; none at the end."""
+        while not self._inbox and not self.lost.is_set():
+            self._arrived.clear()
+            await self._arrived.wait()
+        return self.take()
+
+    def write(self, data: bytes) -> None:
+        if data and not self.lost.is_set():
+            self._open().write(data)
+
+    async def drain(self) -> None:
+        """Waits until the client has read enough for more to be written. Raises ConnectionResetError if it left."""
+        await self._writable.wait()
+        if self.lost.is_set():
+            raise ConnectionResetError
+
+    async def start_tls(self, answer: bytes, context: ssl.SSLContext, timeout: float) -> None:
+        """Sends the answer to the SSLRequest and goes on through TLS.
+
+        Nothing may be awaited between the two: the client's first TLS bytes belong to the new transport, which takes
+        over before the loop can read again. What the client then sends may be here before this returns.
+        """
+        transport = self._open()
+        transport.write(answer)
+        upgraded = await asyncio.get_running_loop().start_tls(
+            transport, self, context, server_side=True, ssl_handshake_timeout=timeout
+        )
+        if upgraded is None:
+            raise ConnectionResetError
+        self._transport = upgraded
+
+    def close(self) -> None:
+        """Sends what is written, then closes."""
+        self._open().close()
+
+    def abort(self) -> None:
+        """Closes at once, whatever is left to send."""
+        self._open().abort()
+
+    def _open(self) -> asyncio.Transport:
+        assert self._transport is not None
+        return self._transport
+
+
+def is_loopback(peer: object) -> bool:
+    """Whether a socket's peer name is an address of this machine."""
+    if not isinstance(peer, tuple) or not peer:
+        return False
+    address = ipaddress.ip_address(str(peer[0]).partition("%")[0])
+    mapped = getattr(address, "ipv4_mapped", None)
+    return bool((mapped or address).is_loopback)

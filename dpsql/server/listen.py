@@ -1,0 +1,200 @@
+"""The socket's side of the proxy: accepts clients, logs them in, and carries bytes between them and their sessions.
+
+Decides who is served when, by limits and deadlines. It must never read a statement, and must never wait for one
+client while another could be served: statements run in worker threads, writing waits without holding one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import traceback
+from functools import partial
+from typing import cast
+
+from dpsql.errors import DpsqlError, Failed, Rejected
+from dpsql.pgwire import messages as m
+from dpsql.pgwire.connection import Connection
+from dpsql.server.cancel import CancelKeys
+from dpsql.server.channel import Channel
+from dpsql.server.limits import Limits, Seats
+from dpsql.server.login import Gone, Identity, Login
+from dpsql.server.ports import SessionFactory, SessionLike, Users
+from dpsql.server.tls import Certificate
+from dpsql.server.workers import Turn, Workers
+
+IDLE_TIMEOUT = "57P05"
+SHUTDOWN = "57P01"
+_BACKLOG = 512
+_LINGER = 2.0
+"""Seconds for a client to take its last bytes."""
+
+_log = logging.getLogger(__name__)
+
+
+class Server:
+    """A listening proxy. `start` and `stop` it in one event loop; `address` tells where, once it is started."""
+
+    def __init__(
+        self,
+        session_factory: SessionFactory,
+        users: Users,
+        listen: tuple[str, int],
+        tls: Certificate | None = None,
+        limits: Limits | None = None,
+    ) -> None:
+        self._session_factory = session_factory
+        self._users = users
+        self._listen = listen
+        self._certificate = tls
+        self._limits = Limits() if limits is None else limits
+        self._workers = Workers(self._limits.workers)
+        self._keys = CancelKeys()
+        self._pending = Seats(self._limits.pending)
+        self._sessions = Seats(self._limits.sessions)
+        self._clients: set[asyncio.Task[None]] = set()
+        self._socket: asyncio.Server | None = None
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """Host and port, the real one if port 0 was asked for."""
+        assert self._socket is not None
+        host, port = self._socket.sockets[0].getsockname()[:2]
+        return host, port
+
+    async def start(self) -> None:
+        """Listens. Raises OSError if the address cannot be had."""
+        host, port = self._listen
+        make_channel = partial(Channel, self._accept)
+        self._socket = await asyncio.get_running_loop().create_server(make_channel, host, port, backlog=_BACKLOG)
+
+    async def stop(self) -> None:
+        """Says goodbye to all clients, cancels what runs, and returns when all have been let go."""
+        if self._socket is not None:
+            self._socket.close()
+        for client in self._clients:
+            client.cancel()
+        await asyncio.gather(*self._clients, return_exceptions=True)
+        self._workers.stop()
+        if self._socket is not None:
+            await self._socket.wait_closed()
+
+    def _accept(self, channel: Channel) -> None:
+        client = asyncio.get_running_loop().create_task(self._serve(channel))
+        self._clients.add(client)
+        client.add_done_callback(self._clients.discard)
+
+    async def _serve(self, channel: Channel) -> None:
+        """One connection, from its first byte to its last, and every way in which it can end."""
+        connection = Connection(self._limits.max_message)
+        try:
+            await self._converse(channel, connection)
+        except Gone:
+            pass
+        except DpsqlError as error:
+            _last_words(channel, connection, error)
+        except asyncio.CancelledError:
+            _last_words(channel, connection, Rejected("terminating connection: shutdown", sqlstate=SHUTDOWN))
+        except Exception as error:
+            _last_words(channel, connection, _incident(error))
+        finally:
+            await _part(channel)
+
+    async def _converse(self, channel: Channel, connection: Connection) -> None:
+        login = Login(channel, connection, self._certificate)
+        with self._pending.seat():
+            packet = await login.open(self._limits)
+            if isinstance(packet, m.CancelRequest):
+                await self._cancel(packet)
+                return
+            identity = await login.prove(packet, self._users, self._limits)
+        with self._sessions.seat():
+            await self._session(channel, connection, identity)
+
+    async def _cancel(self, request: m.CancelRequest) -> None:
+        session = self._keys.find(request)
+        if session is not None:
+            await self._workers.cancel(session)
+
+    async def _session(self, channel: Channel, connection: Connection, identity: Identity) -> None:
+        make = partial(self._session_factory, identity.user, identity.database, identity.parameters)
+        session = await self._workers.run(make)
+        keys = self._keys.issue(session)
+        try:
+            greeting = [m.ParameterStatus(*pair) for pair in session.reported.items()]
+            channel.write(b"".join(map(connection.send, (*greeting, keys, m.ReadyForQuery("I")))))
+            while (event := await self._next(channel, connection)) is not None:
+                await self._answer(channel, Turn(connection, session, event), session)
+        finally:
+            self._keys.revoke(keys)
+
+    async def _next(self, channel: Channel, connection: Connection) -> m.SessionMessage | None:
+        """The next message; None at the end of the conversation. Raises Gone, and Rejected when time is up."""
+        clock = asyncio.get_running_loop().time
+        deadline, begun = clock() + self._limits.idle, False
+        while (event := connection.next_event()) is None and not connection.closed:
+            if connection.in_message and not begun:
+                deadline, begun = clock() + self._limits.message, True
+            connection.receive(await _read(channel, deadline))
+        return None if isinstance(event, m.Terminate) else cast(m.SessionMessage | None, event)
+
+    async def _answer(self, channel: Channel, turn: Turn, session: SessionLike) -> None:
+        """Runs a turn and sends what it gives; a client that leaves cancels it."""
+
+        def abandon() -> None:
+            turn.abandon()
+            self._workers.cancel_soon(session)
+
+        channel.when_lost = abandon
+        try:
+            while not turn.finished:
+                channel.write(await self._workers.run(partial(turn.portion, self._limits.portion)))
+                await self._written(channel, turn)
+        except asyncio.CancelledError:
+            abandon()
+            raise
+        finally:
+            channel.when_lost = None
+
+    async def _written(self, channel: Channel, turn: Turn) -> None:
+        """Waits for the client to read. Raises Gone if it does not."""
+        try:
+            async with asyncio.timeout(self._limits.write):
+                await channel.drain()
+        except (TimeoutError, ConnectionResetError):
+            turn.close()
+            channel.abort()
+            raise Gone from None
+
+
+async def _read(channel: Channel, deadline: float) -> bytes:
+    try:
+        async with asyncio.timeout_at(deadline):
+            data = await channel.read()
+    except TimeoutError:
+        raise Rejected("terminating connection due to idle-session timeout", sqlstate=IDLE_TIMEOUT) from None
+    if not data:
+        raise Gone
+    return data
+
+
+def _last_words(channel: Channel, connection: Connection, error: DpsqlError) -> None:
+    channel.write(connection.send(m.error_response(error, "FATAL")))
+
+
+async def _part(channel: Channel) -> None:
+    """Closes; a client that does not take its last bytes is cut off."""
+    channel.close()
+    try:
+        async with asyncio.timeout(_LINGER):
+            await channel.lost.wait()
+    except TimeoutError:
+        channel.abort()
+
+
+def _incident(error: Exception) -> Failed:
+    """Logs where it happened, never what the exception says: its text may quote data."""
+    failed = Failed(type(error).__name__)
+    trace = "".join(traceback.format_tb(error.__traceback__))
+    _log.error("incident %s: %s\n%s", failed.incident, failed.cause, trace)
+    return failed

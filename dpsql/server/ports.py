@@ -1,0 +1,35 @@
+"""What the server asks of the layers that know users and statements."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Protocol
+
+from dpsql.pgwire.messages import BackendMessage, SessionMessage
+
+
+class SessionLike(Protocol):
+    """One client's state. `handle` and the iterator it returns run in worker threads, never two at once."""
+
+    @property
+    def reported(self) -> Mapping[str, str]:
+        """The parameters that a client is told of at the start, by the names that it knows."""
+        ...
+
+    def handle(self, event: SessionMessage) -> Iterator[BackendMessage]:
+        """The answer to one message; may block. Errors that the client may act on are answered, not raised."""
+        ...
+
+    def cancel(self) -> None:
+        """Stops the statement that runs now, if one does. Called from any thread, also after the client has left."""
+        ...
+
+
+class SessionFactory(Protocol):
+    """Makes the session of a user who has proved who they are; Rejected ends the connection with that error."""
+
+    def __call__(self, user: str, database: str, parameters: tuple[tuple[str, str], ...]) -> SessionLike: ...
+
+
+Users = Callable[[], Mapping[str, str]]
+"""The users and their verifiers, as they are now."""

@@ -1,0 +1,83 @@
+"""Runs sessions off the event loop, in portions, so that no client holds a thread while it does not read.
+
+Decides what runs in which thread and for how long. It must never keep a thread waiting for a client.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Generator
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar, cast
+
+from dpsql.pgwire.connection import Connection
+from dpsql.pgwire.messages import BackendMessage, ReadyForQuery, SessionMessage, Terminate
+from dpsql.server.ports import SessionLike
+
+T = TypeVar("T")
+
+
+class Workers:
+    """Two pools of threads: one for statements, and one for cancelling them when all the first are busy."""
+
+    def __init__(self, threads: int) -> None:
+        self._statements = ThreadPoolExecutor(threads, thread_name_prefix="dpsql-statement")
+        self._cancels = ThreadPoolExecutor(2, thread_name_prefix="dpsql-cancel")
+
+    async def run(self, call: Callable[[], T]) -> T:
+        """Runs a statement's work; a caller that is cancelled does not stop it."""
+        return await asyncio.shield(asyncio.get_running_loop().run_in_executor(self._statements, call))
+
+    async def cancel(self, session: SessionLike) -> None:
+        """Cancels what a session does, and waits until it is told."""
+        await asyncio.get_running_loop().run_in_executor(self._cancels, session.cancel)
+
+    def cancel_soon(self, session: SessionLike) -> None:
+        """The same without waiting."""
+        self._cancels.submit(session.cancel)
+
+    def stop(self) -> None:
+        """Takes no more work; what runs ends by itself."""
+        self._statements.shutdown(wait=False, cancel_futures=True)
+        self._cancels.shutdown(wait=False)
+
+
+class Turn:
+    """The answers to all that a client has sent, from `event` on. Belongs to one thread at a time."""
+
+    def __init__(self, connection: Connection, session: SessionLike, event: SessionMessage) -> None:
+        self._connection = connection
+        self._session = session
+        self._answers = self._handle(event)
+        self._abandoned = False
+        self.finished = False
+
+    def portion(self, most: int) -> bytes:
+        """The next bytes to send: up to a ReadyForQuery, which should not wait for the next statement, or to `most`.
+
+        May block, as the session does.
+        """
+        parts: list[bytes] = []
+        size = 0
+        for message in self._answers:
+            data = self._connection.send(message)
+            parts.append(data)
+            size += len(data)
+            if size >= most or isinstance(message, ReadyForQuery):
+                return b"".join(parts)
+        self.finished = True
+        return b"".join(parts)
+
+    def abandon(self) -> None:
+        """Lets no further message begin. The only method that may be called while `portion` runs."""
+        self._abandoned = True
+
+    def close(self) -> None:
+        """Gives up the rest of the answers."""
+        self._answers.close()
+
+    def _handle(self, event: SessionMessage) -> Generator[BackendMessage, None, None]:
+        pending: SessionMessage | None = event
+        while pending is not None and not isinstance(pending, Terminate) and not self._abandoned:
+            yield from self._session.handle(pending)
+            pending = cast(SessionMessage | None, self._connection.next_event())
