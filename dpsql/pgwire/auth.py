@@ -92,8 +92,9 @@ def bad_password(user: str) -> Rejected:
 class Scram:
     """One exchange: `mechanisms`, then `challenge`, then `verdict`, each once.
 
-    `stored` is the user's verifier; None stands for an unknown user. `binding` is the tls-server-end-point hash of the certificate where
-    there is one; then, and only then, channel binding is offered, and a client that supports it must use it.
+    `stored` is the user's verifier; None stands for an unknown user. `binding` is the tls-server-end-point hash of
+    the certificate where there is one; then, and only then, channel binding is offered, and a client that supports it
+    must use it.
     Raises Rejected 22023 for a `stored` that is no verifier.
     """
 

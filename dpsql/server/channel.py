@@ -86,7 +86,7 @@ class Channel(asyncio.Protocol):
         if self.lost.is_set():
             raise ConnectionResetError
 
-    async def start_tls(self, answer: bytes, context: ssl.SSLContext, timeout: float) -> None:
+    async def start_tls(self, answer: bytes, context: ssl.SSLContext) -> None:
         """Sends the answer to the SSLRequest and goes on through TLS.
 
         Nothing may be awaited between the two: the client's first TLS bytes belong to the new transport, which takes
@@ -94,9 +94,7 @@ class Channel(asyncio.Protocol):
         """
         transport = self._open()
         transport.write(answer)
-        upgraded = await asyncio.get_running_loop().start_tls(
-            transport, self, context, server_side=True, ssl_handshake_timeout=timeout
-        )
+        upgraded = await asyncio.get_running_loop().start_tls(transport, self, context, server_side=True)
         if upgraded is None:
             raise ConnectionResetError
         self._transport = upgraded

@@ -18,7 +18,7 @@ from dpsql.pgwire.connection import Connection
 from dpsql.server.cancel import CancelKeys
 from dpsql.server.channel import Channel
 from dpsql.server.limits import Limits, Seats
-from dpsql.server.login import Gone, Identity, Login
+from dpsql.server.login import GoneError, Identity, Login
 from dpsql.server.ports import SessionFactory, SessionLike, Users
 from dpsql.server.tls import Certificate
 from dpsql.server.workers import Turn, Workers
@@ -89,7 +89,7 @@ class Server:
         connection = Connection(self._limits.max_message)
         try:
             await self._converse(channel, connection)
-        except Gone:
+        except GoneError:
             pass
         except DpsqlError as error:
             _last_words(channel, connection, error)
@@ -121,15 +121,16 @@ class Server:
         session = await self._workers.run(make)
         keys = self._keys.issue(session)
         try:
-            greeting = [m.ParameterStatus(*pair) for pair in session.reported.items()]
-            channel.write(b"".join(map(connection.send, (*greeting, keys, m.ReadyForQuery("I")))))
+            greeting: list[m.BackendMessage] = [m.ParameterStatus(*pair) for pair in session.reported.items()]
+            greeting += (keys, m.ReadyForQuery("I"))
+            channel.write(b"".join(map(connection.send, greeting)))
             while (event := await self._next(channel, connection)) is not None:
                 await self._answer(channel, Turn(connection, session, event), session)
         finally:
             self._keys.revoke(keys)
 
     async def _next(self, channel: Channel, connection: Connection) -> m.SessionMessage | None:
-        """The next message; None at the end of the conversation. Raises Gone, and Rejected when time is up."""
+        """The next message; None at the end of the conversation. Raises GoneError, and Rejected when time is up."""
         clock = asyncio.get_running_loop().time
         deadline, begun = clock() + self._limits.idle, False
         while (event := connection.next_event()) is None and not connection.closed:
@@ -157,14 +158,14 @@ class Server:
             channel.when_lost = None
 
     async def _written(self, channel: Channel, turn: Turn) -> None:
-        """Waits for the client to read. Raises Gone if it does not."""
+        """Waits for the client to read. Raises GoneError if it does not."""
         try:
             async with asyncio.timeout(self._limits.write):
                 await channel.drain()
         except (TimeoutError, ConnectionResetError):
             turn.close()
             channel.abort()
-            raise Gone from None
+            raise GoneError from None
 
 
 async def _read(channel: Channel, deadline: float) -> bytes:
@@ -174,7 +175,7 @@ async def _read(channel: Channel, deadline: float) -> bytes:
     except TimeoutError:
         raise Rejected("terminating connection due to idle-session timeout", sqlstate=IDLE_TIMEOUT) from None
     if not data:
-        raise Gone
+        raise GoneError
     return data
 
 

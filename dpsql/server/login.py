@@ -25,7 +25,7 @@ INVALID_AUTHORIZATION = "28000"
 E = TypeVar("E", bound=m.FrontendMessage)
 
 
-class Gone(Exception):
+class GoneError(ConnectionError):
     """The client has left, or has been silent for too long."""
 
 
@@ -48,12 +48,12 @@ class Login:
         self._tls: Tls | None = None
 
     async def open(self, limits: Limits) -> m.Startup | m.CancelRequest:
-        """The packet that says what the client wants. Raises Gone, and Rejected for a break of the protocol."""
+        """The packet that says what the client wants. Raises GoneError, and Rejected for a break of the protocol."""
         async with _deadline(limits.startup):
             while True:
                 match packet := await self._event():
                     case m.SSLRequest():
-                        await self._encrypt(limits.startup)
+                        await self._encrypt()
                     case m.GSSENCRequest():
                         self._feed()
                         self._channel.write(self._connection.send_encryption(False))
@@ -63,7 +63,7 @@ class Login:
                         raise AssertionError(packet)
 
     async def prove(self, startup: m.Startup, users: Users, limits: Limits) -> Identity:
-        """SCRAM. Raises Gone, and Rejected: 28P01 for a failed proof, 28000 where none may be tried."""
+        """SCRAM. Raises GoneError, and Rejected: 28P01 for a failed proof, 28000 where none may be tried."""
         identity = self._claim(startup)
         self._negotiate(startup)
         async with _deadline(limits.auth):
@@ -97,7 +97,7 @@ class Login:
         self._send(scram.verdict(await self._expect(m.SaslResponse)))
         self._send(m.AuthenticationOk())
 
-    async def _encrypt(self, timeout: float) -> None:
+    async def _encrypt(self) -> None:
         """Answers an SSLRequest; see Channel.start_tls for why nothing is awaited in between."""
         self._feed()
         answer = self._connection.send_encryption(self._certificate is not None)
@@ -106,9 +106,9 @@ class Login:
             return
         self._tls = self._certificate.current()
         try:
-            await self._channel.start_tls(answer, self._tls.context, timeout)
+            await self._channel.start_tls(answer, self._tls.context)
         except OSError:
-            raise Gone from None
+            raise GoneError from None
 
     async def _expect(self, kind: type[E]) -> E:
         event = await self._event()
@@ -119,7 +119,7 @@ class Login:
         while (event := self._connection.next_event()) is None:
             data = await self._channel.read()
             if not data:
-                raise Gone
+                raise GoneError
             self._connection.receive(data)
         return event
 
@@ -137,4 +137,4 @@ async def _deadline(seconds: float) -> AsyncIterator[None]:
         async with asyncio.timeout(seconds):
             yield
     except TimeoutError:
-        raise Gone from None
+        raise GoneError from None
