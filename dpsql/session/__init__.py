@@ -1,0 +1,1 @@
+"""One client's state: settings, transaction, prepared statements, portals and cursors."""

@@ -1,0 +1,143 @@
+"""What a session needs from the layers below it, as Protocols and frozen values.
+
+Decides names and shapes only. A session can get rows from nowhere else, and what it gets are public `Relation`s.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Literal, Protocol
+
+from dpsql.catalog.context import Context, Description
+from dpsql.errors import CANCELLED, Rejected
+from dpsql.pgwire.values import WireValue
+from dpsql.types import Relation, SqlType, Value
+
+__all__ = [
+    "Answer",
+    "CancelToken",
+    "Catalog",
+    "Context",
+    "Description",
+    "Engine",
+    "Mechanism",
+    "Parameters",
+    "Settings",
+    "WireParameters",
+]
+
+Mechanism = Literal["auto", "laplace", "gaussian"]
+Parameters = tuple[tuple[SqlType, Value], ...]
+WireParameters = tuple[tuple[SqlType, WireValue], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What of a session's settings changes an answer or its price. None leaves it to the role or the policy.
+
+    `statement_timeout` is in seconds; the policy's own limit stays in force.
+    """
+
+    epsilon: Decimal | None = None
+    mechanism: Mechanism = "auto"
+    max_groups: int | None = None
+    max_error: Decimal | None = None
+    notices: bool = True
+    statement_timeout: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A query's rows, and what the user should be told of price and replay."""
+
+    relation: Relation
+    notices: tuple[str, ...] = ()
+
+
+class CancelToken:
+    """Set once from any thread; whoever does the work looks at it or registers how to be interrupted."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._cancelled = False
+        self._interrupts: list[Callable[[], None]] = []
+
+    @property
+    def cancelled(self) -> bool:
+        return self._cancelled
+
+    def cancel(self) -> None:
+        with self._lock:
+            self._cancelled = True
+            interrupts = tuple(self._interrupts)
+        for interrupt in interrupts:
+            interrupt()
+
+    def check(self) -> None:
+        """Raises Rejected 57014 once cancelled."""
+        if self._cancelled:
+            raise Rejected("canceling statement due to user request", sqlstate=CANCELLED)
+
+    @contextmanager
+    def interrupting(self, interrupt: Callable[[], None]) -> Iterator[None]:
+        """While the block runs, a cancel calls `interrupt`; raises Rejected 57014 if it came before."""
+        with self._lock:
+            self.check()
+            self._interrupts.append(interrupt)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._interrupts.remove(interrupt)
+
+
+class Catalog(Protocol):
+    """pg_catalog, information_schema and session functions as one user sees them. Free, and never from data."""
+
+    def is_catalog(self, text: str) -> bool:
+        """Whether the query reads catalog relations or functions only; raises Rejected for a mixture."""
+        ...
+
+    def describe(self, text: str, parameter_types: tuple[SqlType | None, ...], context: Context) -> Description: ...
+
+    def answer(self, text: str, parameters: WireParameters, context: Context) -> Relation: ...
+
+
+class Engine(Protocol):
+    """The only way to an answer. `describe` and `explain` are pure, free and never touch the backend."""
+
+    @property
+    def parameters(self) -> Mapping[str, str]:
+        """Fixed parameters of the server: server_version and the like, TimeZone as the default."""
+        ...
+
+    def catalog(self, user: str) -> Catalog: ...
+
+    def describe(
+        self,
+        user: str,
+        text: str,
+        offset: int,
+        settings: Settings,
+        parameter_types: tuple[SqlType | None, ...],
+    ) -> Description: ...
+
+    def answer(
+        self, user: str, text: str, offset: int, settings: Settings, parameters: Parameters, cancel: CancelToken
+    ) -> Answer: ...
+
+    def explain(
+        self,
+        user: str,
+        text: str,
+        offset: int,
+        settings: Settings,
+        parameters: Parameters,
+        format: Literal["text", "json"],
+    ) -> Relation: ...
+
+    def budget(self, user: str) -> Relation: ...

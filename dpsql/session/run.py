@@ -1,0 +1,159 @@
+"""Describing and running one classified statement.
+
+Decides which layer answers it: the session itself, the catalog, or the engine. It must never parse SQL, and never
+reach rows but through those two.
+"""
+
+from __future__ import annotations
+
+from typing import cast
+
+from dpsql.compiler import kinds
+from dpsql.compiler.kinds import Statement
+from dpsql.errors import Rejected
+from dpsql.pgwire import values as wire
+from dpsql.session import commands, settings
+from dpsql.session.ports import Description, Parameters, WireParameters
+from dpsql.session.prepared import Portal, Prepared, Result
+from dpsql.session.state import State
+from dpsql.types import TEXT, UNKNOWN, Column, Kind, SqlType
+
+BUDGET = "dpsql.budget"
+
+Types = tuple[SqlType | None, ...]
+
+
+def prepare(state: State, statement: Statement, oids: tuple[int, ...]) -> Prepared:
+    """A statement with its types. Runs nothing, costs nothing; raises what describing the query raises."""
+    if isinstance(statement, kinds.Unsupported):
+        raise statement.error()
+    if not isinstance(statement, kinds.Commit | kinds.Rollback | kinds.RollbackTo | kinds.Empty):
+        state.transaction.check_usable()
+    described = describe(state, statement, tuple(_declared(oid) for oid in oids))
+    if described is None:
+        return Prepared(statement)
+    announced = tuple(
+        oids[at] if at < len(oids) and _declared(oids[at]) is not None else wire.oid(type)
+        for at, type in enumerate(described.parameter_types)
+    )
+    return Prepared(statement, described.parameter_types, announced, described.columns)
+
+
+def _declared(oid: int) -> SqlType | None:
+    if oid == 0:
+        return None
+    type = wire.type_of(oid)
+    return None if type == UNKNOWN else type
+
+
+def describe(state: State, statement: Statement, types: Types) -> Description | None:
+    """Parameters and columns; None for a statement that has neither."""
+    match statement:
+        case kinds.Select():
+            return _describe_query(state, statement, types)
+        case kinds.Explain(query, format):
+            json = SqlType(Kind.JSON) if format == "json" else TEXT
+            return Description(_describe_query(state, query, types).parameter_types, (Column("QUERY PLAN", json),))
+        case kinds.Show(name):
+            columns = state.engine.budget(state.user).columns if name == BUDGET else settings.show_columns(name)
+            return Description((), columns)
+        case kinds.Fetch(name, _, _, move) if not move:
+            return Description((), state.portals.get(name).prepared.columns or ())
+        case kinds.ExecutePrepared(name):
+            return Description((), _executable(state, name).columns or ())
+        case _:
+            return None
+
+
+def _describe_query(state: State, query: kinds.Select, types: Types) -> Description:
+    if state.catalog.is_catalog(query.text):
+        return state.catalog.describe(query.text, types, state.context())
+    values = settings.with_options(state.transaction.values, query.options)
+    return state.engine.describe(state.user, query.text, query.offset, settings.for_engine(values), types)
+
+
+def run(state: State, statement: Statement, parameters: WireParameters = ()) -> Result:
+    """Runs a statement. Raises DpsqlError; the caller moves the transaction to its failed state."""
+    if not isinstance(statement, kinds.Commit | kinds.Rollback | kinds.RollbackTo):
+        state.transaction.check_usable()
+    match statement:
+        case kinds.Select():
+            return _run_query(state, statement, parameters)
+        case kinds.CopyOut(query):
+            result = _run_query(state, query, parameters)
+            return Result("COPY", result.relation, True, result.notices)
+        case kinds.Explain():
+            return _explain(state, statement, parameters)
+        case kinds.Show(name) if name == BUDGET:
+            return Result("SHOW", state.engine.budget(state.user))
+        case kinds.Prepare(name, types, query):
+            oids = tuple(commands.type_oid(type) for type in types)
+            state.statements.add(name, prepare(state, query, oids))
+            return Result("PREPARE")
+        case kinds.ExecutePrepared(name, arguments):
+            prepared = _executable(state, name)
+            return run(state, prepared.statement, commands.arguments(name, prepared, arguments))
+        case kinds.Declare():
+            return _declare(state, statement)
+        case _:
+            return commands.run(state, statement)
+
+
+def _executable(state: State, name: str) -> Prepared:
+    """What EXECUTE may run: a query, not another command or EXECUTE."""
+    prepared = state.statements.get(name)
+    if not isinstance(prepared.statement, kinds.Select):
+        raise Rejected(f'prepared statement "{name}" is not a query', hint="Send the command itself.")
+    return prepared
+
+
+def _run_query(state: State, query: kinds.Select, parameters: WireParameters) -> Result:
+    if state.catalog.is_catalog(query.text):
+        return Result("SELECT", state.catalog.answer(query.text, parameters, state.context()), True)
+    values = settings.with_options(state.transaction.values, query.options)
+    answer = state.engine.answer(
+        state.user,
+        query.text,
+        query.offset,
+        settings.for_engine(values),
+        scalars(parameters),
+        state.cancel,
+    )
+    notices = answer.notices if settings.wants_notices(values) else ()
+    return Result("SELECT", answer.relation, True, notices)
+
+
+def scalars(parameters: WireParameters) -> Parameters:
+    """Parameters as the engine takes them; arrays exist for catalog queries only."""
+    if any(isinstance(value, tuple) for _, value in parameters):
+        raise Rejected(
+            "array parameters are not supported here",
+            hint="Write one parameter for each value: x IN ($1, $2).",
+        )
+    return cast(Parameters, parameters)
+
+
+def _explain(state: State, statement: kinds.Explain, parameters: WireParameters) -> Result:
+    query = statement.query
+    values = settings.with_options(state.transaction.values, query.options)
+    relation = state.engine.explain(
+        state.user, query.text, query.offset, settings.for_engine(values), scalars(parameters), statement.format
+    )
+    return Result("EXPLAIN", relation)
+
+
+def _declare(state: State, statement: kinds.Declare) -> Result:
+    """Runs the query at once: the cursor's rows are those of one answer, however they are fetched."""
+    if statement.binary:
+        raise Rejected("BINARY cursors are not supported", hint="Bind the query with binary result formats instead.")
+    if not (statement.hold or state.block or state.transaction.status == "T"):
+        raise Rejected("DECLARE CURSOR can only be used in transaction blocks", sqlstate="25P01", hint="BEGIN first.")
+    prepared = prepare(state, statement.query, ())
+    portal = Portal(prepared, cursor=True, hold=statement.hold, scroll=statement.scroll)
+    state.portals.add(statement.name, portal)
+    try:
+        portal.result = run(state, statement.query)
+    except BaseException:
+        del state.portals.by_name[statement.name]
+        raise
+    return Result("DECLARE CURSOR", notices=portal.result.notices)
