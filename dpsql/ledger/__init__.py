@@ -33,6 +33,7 @@ __all__ = [
     "Preview",
     "Report",
     "Source",
+    "account_of",
     "init_ledger",
     "open_ledger",
     "verify_ledger",
@@ -52,6 +53,11 @@ def open_ledger(url: str, dataset: str, anchor: str | None = None) -> Ledger:
 def verify_ledger(url: str, dataset: str | None = None, anchor: str | None = None) -> Report:
     """Verify the whole ledger without changing it. Raises LedgerError with the first thing that is wrong."""
     return verify_sqlite(_path(url), dataset, _anchor(anchor))
+
+
+def account_of(user: str, role: str, shared: bool) -> str:
+    """Whose budget a user's statements count against: their own, or their role's. No user's name has a space."""
+    return f"role {role}" if shared else user
 
 
 def _path(url: str) -> Path:

@@ -97,11 +97,7 @@ def reason(error: sqlite3.Error) -> str:
 
 def connect(path: Path) -> sqlite3.Connection:
     """Open an existing ledger with every setting read back. Raises LedgerError, also for a file that is none."""
-    if not path.is_file():
-        raise LedgerError(
-            f"there is no ledger at {path}",
-            hint="For a new dataset run `dpsql ledger init`; otherwise restore the ledger from a backup.",
-        )
+    _require_file(path)
     try:
         connection = sqlite3.connect(
             f"file:{quote(str(path))}?mode=rw",
@@ -122,6 +118,18 @@ def connect(path: Path) -> sqlite3.Connection:
         connection.close()
         raise
     return connection
+
+
+def _require_file(path: Path) -> None:
+    try:
+        present = path.is_file()
+    except OSError as error:
+        raise LedgerError(f"the ledger {path} cannot be opened: {error.strerror}") from None
+    if not present:
+        raise LedgerError(
+            f"there is no ledger at {path}",
+            hint="For a new dataset run `dpsql ledger init`; otherwise restore the ledger from a backup.",
+        )
 
 
 def _check_identity(connection: sqlite3.Connection, path: Path) -> None:

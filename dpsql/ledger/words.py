@@ -43,15 +43,15 @@ def amounts(spent: Cost, asked: Cost, limits: Limits) -> tuple[Amount, ...]:
 
 def rounded_up(units: int) -> str:
     """An amount in units of 10^-15 as a decimal number of six digits, rounded up."""
-    return _plain(_UP.plus(_EXACT.multiply(units, COST_UNIT)))
+    return plain(_UP.plus(_EXACT.multiply(units, COST_UNIT)))
 
 
 def rounded_down(units: int) -> str:
     """An amount in units of 10^-15 as a decimal number of six digits, rounded down."""
-    return _plain(_DOWN.plus(_EXACT.multiply(units, COST_UNIT)))
+    return plain(_DOWN.plus(_EXACT.multiply(units, COST_UNIT)))
 
 
-def _plain(number: Decimal) -> str:
-    """Without an exponent unless the number is tiny, without trailing zeros."""
+def plain(number: Decimal) -> str:
+    """A number without trailing zeros, and without an exponent unless it is tiny."""
     short = number.normalize(_EXACT)
     return f"{short:f}" if short.is_zero() or short.adjusted() >= -5 else f"{short:e}"

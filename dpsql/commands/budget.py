@@ -1,0 +1,77 @@
+"""`dpsql budget`: what each user and the dataset may spend, have spent and have left.
+
+Decides the wording only. It never changes a budget and shows nothing of the data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import click
+
+from dpsql.errors import UNDEFINED_OBJECT, Rejected
+from dpsql.ledger import Ledger, account_of, open_ledger
+from dpsql.ledger.balance import Balance, dataset_balance, user_balance
+from dpsql.ledger.words import plain, rounded_up
+from dpsql.policy.load import load
+from dpsql.policy.model import Policy
+
+
+@click.group()
+def budget() -> None:
+    """Show what may be spent, and what has been."""
+
+
+@budget.command()
+@click.argument("policy", type=click.Path(path_type=Path))
+@click.option("--user", help="Only this user's budget.")
+def show(policy: Path, user: str | None) -> None:
+    """Print spent and left, of the dataset and of each user."""
+    loaded = load(policy)
+    if user is not None and user not in loaded.users:
+        raise Rejected(f"there is no user {user!r} in {policy}", sqlstate=UNDEFINED_OBJECT)
+    with closing(open_ledger(loaded.ledger, loaded.dataset, loaded.ledger_anchor)) as ledger:
+        click.echo("\n".join(_lines(loaded, ledger, user)))
+
+
+def _lines(policy: Policy, ledger: Ledger, user: str | None) -> Iterator[str]:
+    if user is None:
+        yield f"dataset {policy.dataset}"
+        yield from _balance(dataset_balance(policy, ledger.dataset_spent()))
+    for name in policy.users if user is None else (user,):
+        yield from _user(policy, ledger, name)
+    if user is None:
+        yield from _others(policy, ledger)
+
+
+def _user(policy: Policy, ledger: Ledger, name: str) -> Iterator[str]:
+    role_name = policy.users[name].role
+    role = policy.roles[role_name]
+    yield f"user {name} ({'shares the budget of role' if role.shared else 'role'} {role_name})"
+    if role.budget is None:
+        yield "  no budget: may ask nothing of private tables"
+        return
+    account = account_of(name, role_name, role.shared)
+    yield from _balance(user_balance(policy, role.budget, ledger.spent(account)))
+
+
+def _balance(balance: Balance) -> Iterator[str]:
+    budget, spent = balance.budget, balance.spent
+    gate = "" if balance.limits.rho is None else f" (rho {rounded_up(spent.rho)} of {rounded_up(balance.limits.rho)})"
+    yield f"  budget  epsilon {plain(budget.epsilon)}, delta {plain(budget.delta)}"
+    yield f"  spent   epsilon {plain(balance.epsilon_spent)}{gate}, delta for keys {plain(balance.delta_spent)}"
+    yield (
+        f"  left    a statement of at most epsilon {plain(balance.epsilon_left)}, "
+        f"delta for keys {plain(balance.delta_left)} of {plain(balance.delta_limit)}"
+    )
+
+
+def _others(policy: Policy, ledger: Ledger) -> Iterator[str]:
+    """Accounts that spent once and are in the policy no more: what they learned stays known."""
+    known = {account_of(name, user.role, policy.roles[user.role].shared) for name, user in policy.users.items()}
+    for account, window, spent in ledger.accounts():
+        if account not in known:
+            when = f" in {window}" if window else ""
+            yield f"{account}{when}, no longer in the policy: spent rho {rounded_up(spent.rho)}"

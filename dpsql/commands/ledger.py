@@ -1,0 +1,63 @@
+"""`dpsql ledger`: making and verifying the ledger of a policy's dataset.
+
+Decides what an operator is told. Making a ledger is this command's business alone; no other command does it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from dpsql.ledger import Report, init_ledger, verify_ledger
+from dpsql.ledger.words import rounded_up
+from dpsql.policy.load import load
+from dpsql.types import Cost
+
+
+@click.group()
+def ledger() -> None:
+    """Make and verify the ledger of all that was asked and spent."""
+
+
+@ledger.command()
+@click.argument("policy", type=click.Path(path_type=Path))
+def init(policy: Path) -> None:
+    """Make the ledger of a new dataset, or the anchor that an existing one lacks."""
+    loaded = load(policy)
+    head = init_ledger(loaded.ledger, loaded.dataset, loaded.ledger_anchor)
+    made = "made" if head.count == 1 else "kept, its anchor made"
+    click.echo(f"ledger of {loaded.dataset}: {made} at {loaded.ledger}")
+    if loaded.ledger_anchor:
+        click.echo(f"anchor: {loaded.ledger_anchor}; keep it on another disk than the ledger")
+    else:
+        click.echo(
+            "no ledger_anchor in the policy: an old copy of the whole directory could not be told from the newest"
+        )
+
+
+@ledger.command()
+@click.argument("policy", type=click.Path(path_type=Path))
+def verify(policy: Path) -> None:
+    """Verify every entry and release, and print the head and the totals."""
+    loaded = load(policy)
+    report = verify_ledger(loaded.ledger, loaded.dataset, loaded.ledger_anchor)
+    click.echo("\n".join(_lines(report)))
+
+
+def _lines(report: Report) -> list[str]:
+    return [
+        f"ledger of {report.dataset}: verified",
+        f"entries   {report.head.count} ({report.debits} debits, {report.releases} releases)",
+        f"head      {report.head.hash}",
+        f"dataset   {_amounts(report.dataset_spent)}",
+        *(
+            f"account   {account}{f' in {window}' if window else ''}: {_amounts(spent)}"
+            for account, window, spent in report.accounts
+        ),
+    ]
+
+
+def _amounts(spent: Cost) -> str:
+    """All three amounts; epsilon counts only what has a pure one."""
+    return f"rho {rounded_up(spent.rho)}, epsilon {rounded_up(spent.epsilon)}, delta {rounded_up(spent.delta)}"

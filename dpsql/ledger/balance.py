@@ -1,0 +1,104 @@
+"""What a budget allows, what is spent and what is left, as numbers that a person reads: epsilon and delta.
+
+Under zcdp the gate is rho; it is read as an epsilon at the share of delta that is not kept for key selection. Decides
+how amounts are read, never whether a statement fits: that is `dpsql.dp.accounting.fits` on exact integers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
+from fractions import Fraction
+from typing import Final
+
+from dpsql.dp.accounting import Limits, epsilon_from_rho, limits, rho_from_epsilon
+from dpsql.dp.privacy import UNITS
+from dpsql.ledger.model import BudgetExhausted
+from dpsql.ledger.words import plain
+from dpsql.policy.model import Budget, Policy
+from dpsql.types import COST_UNIT, Cost
+
+_NOTHING: Final = Decimal(0)
+_FINE: Final = Decimal("1e-9")
+
+
+@dataclass(frozen=True, slots=True)
+class Balance:
+    """A budget and its state. `epsilon_left` is the largest epsilon that one more statement may name.
+
+    `reading_delta`: where rho is read as epsilon, None under pure. `delta_*`: what key selection may spend.
+    """
+
+    budget: Budget
+    limits: Limits
+    spent: Cost
+    reading_delta: Decimal | None
+    epsilon_spent: Decimal
+    epsilon_left: Decimal
+    delta_limit: Decimal
+    delta_spent: Decimal
+    delta_left: Decimal
+
+
+def dataset_balance(policy: Policy, spent: Cost) -> Balance:
+    """The dataset's budget, which bounds what all users learn together."""
+    return _balance(policy, policy.privacy.budget, spent, policy.privacy.budget.delta)
+
+
+def user_balance(policy: Policy, budget: Budget, spent: Cost) -> Balance:
+    """A user's, or a shared role's, budget. Its statements are read at the smaller of its delta and the dataset's."""
+    return _balance(policy, budget, spent, min(budget.delta, policy.privacy.budget.delta))
+
+
+def _balance(policy: Policy, budget: Budget, spent: Cost, statement_delta: Decimal) -> Balance:
+    privacy = policy.privacy
+    for_noise = 1 - privacy.key_delta_share
+    most = limits(privacy.accounting, budget.epsilon, budget.delta, privacy.key_delta_share)
+    reading = None if most.rho is None else budget.delta * for_noise
+    delta_left = max(0, (most.delta or 0) - spent.delta)
+    return Balance(
+        budget=budget,
+        limits=most,
+        spent=spent,
+        reading_delta=reading,
+        epsilon_spent=read(spent, reading),
+        epsilon_left=_left(most, spent, statement_delta * for_noise),
+        delta_limit=(most.delta or 0) * COST_UNIT,
+        delta_spent=spent.delta * COST_UNIT,
+        delta_left=delta_left * COST_UNIT,
+    )
+
+
+def read(cost: Cost, reading_delta: Decimal | None) -> Decimal:
+    """A cost as an epsilon, to nine decimals: its rho at `reading_delta`, or the epsilon itself where that is None."""
+    if reading_delta is None:
+        return cost.epsilon * COST_UNIT
+    if cost.rho == 0:
+        return _NOTHING
+    return epsilon_from_rho(Fraction(cost.rho, UNITS), reading_delta).quantize(_FINE, ROUND_HALF_EVEN)
+
+
+def _left(most: Limits, spent: Cost, delta: Decimal) -> Decimal:
+    """The largest epsilon, to nine decimals, whose statement still fits."""
+    if most.rho is None:
+        return max(0, (most.epsilon or 0) - spent.epsilon) * COST_UNIT
+    left = Fraction(most.rho - spent.rho, UNITS)
+    if left <= 0:
+        return _NOTHING
+    exact = epsilon_from_rho(left, delta)
+    near = exact.quantize(_FINE, ROUND_HALF_EVEN)
+    if near > 0 and rho_from_epsilon(near, delta) <= left:
+        return near
+    return max(_NOTHING, exact.quantize(_FINE, ROUND_FLOOR) - _FINE)
+
+
+def in_epsilon(error: BudgetExhausted, balance: Balance) -> BudgetExhausted:
+    """The same refusal, with rho also read as epsilon; `balance` is that of the budget that refused."""
+    if balance.reading_delta is None:
+        return error
+    asked = read(error.asked, balance.reading_delta)
+    message = (
+        f"{error.message} (read as epsilon: {plain(asked)} asked, {plain(balance.epsilon_spent)} of "
+        f"{plain(balance.budget.epsilon)} spent, at most {plain(balance.epsilon_left)} left)"
+    )
+    return BudgetExhausted(message, whose=error.whose, spent=error.spent, asked=error.asked, limits=error.limits)
