@@ -2,8 +2,9 @@
 
 Filter: amounts spent are added and compared with a limit fixed beforehand. For pure epsilons that is basic composition,
 for (rho, delta) composition of approximate zCDP; both stay valid when every next mechanism and its parameters depend on
-earlier answers (Rogers, Roth, Ullman, Vadhan, NeurIPS 2016; Whitehouse, Ramdas, Rogers, Wu, "Fully-Adaptive
-Composition", ICML 2023, theorem 1 for the zCDP filter). So the promise holds as long as `fits` was asked before each.
+earlier answers (Rogers, Roth, Ullman, Vadhan, "Privacy Odometers and Filters", NeurIPS 2016; Whitehouse, Ramdas,
+Rogers, Wu, "Fully-Adaptive Composition in Differential Privacy", ICML 2023, the filter for approximate zCDP). So the
+promise holds as long as `fits` is asked before each release.
 
 Exchange (Canonne, Kamath, Steinke, "The Discrete Gaussian for Differential Privacy", NeurIPS 2020, proposition 12 with
 a zCDP Renyi curve): rho-zCDP implies (epsilon, delta)-DP if for some alpha > 1
