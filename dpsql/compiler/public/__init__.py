@@ -1,0 +1,41 @@
+"""The public remainder of a statement, translated for DuckDB with Postgres's meaning.
+
+After the private aggregations have been replaced by released relations, what is left is ordinary SQL over public rows.
+`translate` checks it against an allow-list (node classes, functions, casts), resolves names, types everything as
+Postgres does, and writes DuckDB text made of fixed words, internal names and quoted literals only. It must never let
+through a node it does not know, and never needs to look at data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from dpsql.compiler.public.expr import expression
+from dpsql.compiler.public.query import resolved, translate_query
+from dpsql.compiler.public.scope import Context, Scope
+from dpsql.compiler.public.storage import Digits
+from dpsql.types import Column
+
+__all__ = ["Remainder", "translate"]
+
+
+@dataclass(frozen=True, slots=True)
+class Remainder:
+    """DuckDB text and what it gives. `relations` are the names it reads, each loaded under that name."""
+
+    sql: str
+    columns: tuple[Column, ...]
+    digits: tuple[Digits | None, ...]
+    relations: tuple[str, ...]
+    timezone: str
+
+
+def translate(tree: exp.Expr, relations: Mapping[str, tuple[Column, ...]], timezone: str = "UTC") -> Remainder:
+    """`tree` over `relations` as DuckDB text. Raises Rejected, with a position where the tree has them."""
+    context = Context(relations, timezone, translate_query, expression)
+    made = resolved(translate_query(tree, Scope(context, 0)))
+    columns = tuple(Column(f.name, f.type) for f in made.fields)
+    return Remainder(made.sql, columns, tuple(f.digits for f in made.fields), tuple(context.used), timezone)

@@ -1,0 +1,215 @@
+"""Aggregates over public rows, with Postgres's result types: sum(bigint) is numeric, avg(integer) numeric, ...
+
+`{d}` stands for DISTINCT, `{tail}` for FILTER and OVER. The arguments of an aggregate may not hold another one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from dpsql.compiler.public.coerce import cast, distinct_form, name_of, numeric_text
+from dpsql.compiler.public.order import order_list
+from dpsql.compiler.public.refuse import only, unsupported
+from dpsql.compiler.public.scope import Scope, position_of
+from dpsql.compiler.public.storage import Digits, duckdb_type
+from dpsql.compiler.public.term import Term, join_terms
+from dpsql.errors import GROUPING, UNDEFINED_FUNCTION, Rejected
+from dpsql.types import BOOL, FLOAT8, INT8, INTERVAL, NUMERIC, TEXT, Kind, SqlType
+
+AGGREGATES: dict[type[exp.Expr], str] = {
+    exp.Count: "count",
+    exp.Sum: "sum",
+    exp.Avg: "avg",
+    exp.Min: "min",
+    exp.Max: "max",
+    exp.GroupConcat: "string_agg",
+    exp.LogicalAnd: "bool_and",
+    exp.LogicalOr: "bool_or",
+    exp.Stddev: "stddev_samp",
+    exp.StddevSamp: "stddev_samp",
+    exp.StddevPop: "stddev_pop",
+    exp.Variance: "var_samp",
+    exp.VariancePop: "var_pop",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """An aggregate call, its arguments translated."""
+
+    name: str
+    terms: tuple[Term, ...]
+    distinct: str
+    order: str
+    tail: str
+
+    def text(self, function: str, *arguments: str) -> str:
+        return f"{function}({self.distinct}{', '.join(arguments)}{self.order}){self.tail}"
+
+
+def aggregate_name(node: exp.Expr) -> str | None:
+    """The name of the aggregate that `node` calls; None if it calls none."""
+    if isinstance(node, exp.Anonymous):
+        return "bool_and" if str(node.this).lower() == "every" else None
+    return AGGREGATES.get(type(node))
+
+
+def aggregate_call(node: exp.Expr, scope: Scope, where: exp.Expr | None, over: str | None = None) -> Term:
+    """An aggregate, with FILTER; with `over`, as a window function, whose arguments may hold aggregates."""
+    name = aggregate_name(node)
+    if name is None:
+        raise unsupported(node)
+    inner = scope if over is not None else replace(scope, in_aggregate=True)
+    only(node, "this", "expressions", "separator", "big_int")
+    argument, distinct, order = _argument(node)
+    terms = tuple(scope.context.expression(a, inner) for a in argument)
+    held = [*terms]
+    tail = "" if over is None else f" OVER ({over})"
+    if where is not None:
+        condition = scope.context.expression(where.this, inner)
+        held.append(condition)
+        tail = f" FILTER (WHERE {condition.sql}){tail}"
+    ordering = ""
+    if order is not None:
+        ordering = " ORDER BY " + order_list(order, lambda each: scope.context.expression(each, inner))
+    made = _text(_Call(name, terms, "DISTINCT " if distinct else "", ordering, tail), scope.zone, node)
+    made = join_terms(made.sql, made.type, held, made.digits)
+    return made if over is not None else _own(made, scope, node)
+
+
+def _own(made: Term, scope: Scope, node: exp.Expr) -> Term:
+    """The aggregate of a grouped query: its columns are no longer loose."""
+    if scope.level in made.aggregate or made.window:
+        inner = "window function" if made.window else "aggregate function"
+        text = f"aggregate function calls cannot contain {inner} calls"
+        raise Rejected(text, sqlstate=GROUPING, position=position_of(node))
+    if made.loose and all(each.level != scope.level for each in made.loose):
+        raise unsupported(node)
+    loose = frozenset(each for each in made.loose if each.level != scope.level)
+    return replace(made, loose=loose, aggregate=made.aggregate | {scope.level})
+
+
+def _argument(node: exp.Expr) -> tuple[list[exp.Expr], bool, exp.Expr | None]:
+    """The arguments, whether DISTINCT, and the ORDER BY inside the parentheses."""
+    inner, order = node.this, None
+    if isinstance(node, exp.Anonymous):
+        return list(node.expressions), False, None
+    if isinstance(inner, exp.Order):
+        inner, order = inner.this, inner
+    distinct = isinstance(inner, exp.Distinct)
+    if distinct:
+        only(inner, "expressions")
+        arguments = list(inner.expressions)
+    else:
+        arguments = [] if isinstance(inner, exp.Star) else [inner, *(node.args.get("expressions") or ())]
+    if order is not None:
+        order = exp.Order(expressions=order.expressions)
+    separator = node.args.get("separator")
+    return [*arguments, separator] if separator is not None else arguments, distinct, order
+
+
+def _text(call: _Call, zone: str, node: exp.Expr) -> Term:
+    if call.name == "count":
+        return _count(call, node)
+    if call.name == "string_agg":
+        return _string_agg(call, zone, node)
+    if len(call.terms) != 1:
+        raise _undefined(call, node)
+    term = call.terms[0]
+    if call.name in ("bool_and", "bool_or"):
+        if term.kind not in (Kind.BOOL, Kind.UNKNOWN):
+            raise _undefined(call, node)
+        return Term(call.text(call.name, cast(term, BOOL, zone).sql), BOOL)
+    if call.name in ("min", "max"):
+        return _extreme(call, zone, node)
+    if term.kind is Kind.UNKNOWN:
+        term = cast(term, FLOAT8, zone, position_of(node))
+    made = _NUMBERS[call.name](call, term)
+    if made is None:
+        raise _undefined(call, node)
+    return made
+
+
+def _undefined(call: _Call, node: exp.Expr) -> Rejected:
+    given = ", ".join(name_of(t.type) for t in call.terms)
+    text = f"function {call.name}({given}) does not exist"
+    return Rejected(text, sqlstate=UNDEFINED_FUNCTION, position=position_of(node))
+
+
+def _count(call: _Call, node: exp.Expr) -> Term:
+    if not call.terms:
+        if call.distinct or not isinstance(node.this, exp.Star):
+            raise _undefined(call, node)
+        return Term(call.text("count", "*"), INT8)
+    if len(call.terms) > 1:
+        raise _undefined(call, node)
+    return Term(call.text("count", distinct_form(call.terms[0]).sql), INT8)
+
+
+def _string_agg(call: _Call, zone: str, node: exp.Expr) -> Term:
+    if len(call.terms) != 2 or any(t.kind not in (Kind.TEXT, Kind.NAME, Kind.UNKNOWN) for t in call.terms):
+        raise _undefined(call, node)
+    return Term(call.text("string_agg", *(cast(t, TEXT, zone).sql for t in call.terms)), TEXT)
+
+
+def _extreme(call: _Call, zone: str, node: exp.Expr) -> Term:
+    term = call.terms[0]
+    if term.kind is Kind.UNKNOWN:
+        term = cast(term, TEXT, zone)
+    if term.kind in (Kind.BOOL, Kind.UUID, Kind.JSON):
+        raise _undefined(call, node)
+    if term.kind is Kind.NUMERIC and term.digits is None:
+        plain = replace(call, distinct="")
+        return Term(plain.text(f"arg_{call.name}", term.sql, f"pg_numeric_key({term.sql})"), NUMERIC)
+    return Term(call.text(call.name, term.sql), SqlType(term.kind), term.digits)
+
+
+def _sum(call: _Call, term: Term) -> Term | None:
+    match term.kind:
+        case Kind.INT2 | Kind.INT4:
+            return Term(f"CAST({call.text('sum', term.sql)} AS BIGINT)", INT8)
+        case Kind.INT8:
+            digits = Digits(38, 0)
+            return Term(f"CAST({call.text('sum', term.sql)} AS {duckdb_type(NUMERIC, digits)})", NUMERIC, digits)
+        case Kind.FLOAT8:
+            return Term(call.text("sum", term.sql), FLOAT8)
+        case Kind.FLOAT4:
+            return Term(f"CAST({call.text('sum', term.sql)} AS FLOAT)", SqlType(Kind.FLOAT4))
+        case Kind.NUMERIC if term.digits is not None and term.digits.precision <= 28:
+            return Term(call.text("sum", term.sql), NUMERIC, Digits(38, term.digits.scale))
+        case Kind.NUMERIC:
+            return Term(f"pg_numeric_sum({call.text('list', distinct_form(numeric_text(term)).sql)})", NUMERIC)
+        case Kind.INTERVAL:
+            return Term(call.text("sum", term.sql), INTERVAL)
+        case _:
+            return None
+
+
+def _avg(call: _Call, term: Term) -> Term | None:
+    if term.type.is_float:
+        return Term(call.text("avg", f"CAST({term.sql} AS DOUBLE)"), FLOAT8)
+    total = _sum(call, term)
+    if total is None or term.kind is Kind.INTERVAL:
+        return None
+    count = call.text("count", distinct_form(term).sql)
+    return Term(f"pg_numeric_div(CAST({total.sql} AS VARCHAR), CAST(nullif({count}, 0) AS VARCHAR))", NUMERIC)
+
+
+def _spread(call: _Call, term: Term) -> Term | None:
+    """Variance and standard deviation: numeric for exact types, computed exactly."""
+    if term.type.is_float:
+        return Term(call.text(call.name, f"CAST({term.sql} AS DOUBLE)"), FLOAT8)
+    if not term.type.is_number:
+        return None
+    text = distinct_form(numeric_text(term)).sql if term.kind is Kind.NUMERIC else f"CAST({term.sql} AS VARCHAR)"
+    return Term(f"pg_numeric_{call.name}({call.text('list', text)})", NUMERIC)
+
+
+_NUMBERS: dict[str, Callable[[_Call, Term], Term | None]] = {
+    "sum": _sum,
+    "avg": _avg,
+    **dict.fromkeys(("stddev_samp", "stddev_pop", "var_samp", "var_pop"), _spread),
+}

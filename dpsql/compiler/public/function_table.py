@@ -1,0 +1,37 @@
+"""The table of scalar functions: see `functions`. Only what was compared with a real Postgres belongs here."""
+
+from __future__ import annotations
+
+TABLE = """
+abs(int2) -> int2 = abs({0})
+abs(int4) -> int4 = abs({0})
+abs(int8) -> int8 = abs({0})
+abs(float4) -> float4 = abs({0})
+abs(float8) -> float8 = abs({0})
+abs(numeric) -> numeric = pg_numeric_abs({0})
+ceil(float8) -> float8 = ceil({0})
+ceil(numeric) -> numeric = pg_numeric_ceil({0})
+floor(float8) -> float8 = floor({0})
+floor(numeric) -> numeric = pg_numeric_floor({0})
+round(float8) -> float8 = round_even({0}, 0)
+round(numeric) -> numeric = pg_numeric_round({0}, 0)
+round(numeric, int4) -> numeric = pg_numeric_round({0}, {1})
+trunc(float8) -> float8 = trunc({0})
+trunc(numeric) -> numeric = pg_numeric_trunc({0}, 0)
+trunc(numeric, int4) -> numeric = pg_numeric_trunc({0}, {1})
+sign(float8) -> float8 = CAST(sign({0}) AS DOUBLE)
+sign(numeric) -> numeric = pg_numeric_sign({0})
+sqrt(float8) -> float8 = pg_sqrt({0})
+sqrt(numeric) -> numeric = pg_numeric_sqrt({0})
+cbrt(float8) -> float8 = pg_cbrt({0})
+exp(float8) -> float8 = pg_exp({0})
+ln(float8) -> float8 = pg_ln({0})
+power(float8, float8) -> float8 = pg_power({0}, {1})
+lower(text) -> text = lower({0})
+upper(text) -> text = upper({0})
+length(text) -> int4 = CAST(length({0}) AS INTEGER)
+left(text, int4) -> text = left({0}, {1})
+right(text, int4) -> text = right({0}, {1})
+strpos(text, text) -> int4 = CAST(strpos({0}, {1}) AS INTEGER)
+replace(text, text, text) -> text = replace({0}, {1}, {2})
+"""

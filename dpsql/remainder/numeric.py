@@ -1,0 +1,199 @@
+"""Postgres's numeric on text: exact, with Postgres's scale rules. Each function takes and gives the printed form.
+
+The rules are those of Postgres's numeric.c: `select_div_scale`, `sqrt_var`, `numeric_stddev_internal`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from decimal import ROUND_CEILING, ROUND_DOWN, ROUND_FLOOR, ROUND_HALF_UP, Context, Decimal, localcontext
+
+from dpsql.errors import DIVISION_BY_ZERO, OUT_OF_RANGE, Rejected
+
+EXACT = Context(prec=2000, Emax=99999, Emin=-99999, traps=[])
+_SIGNIFICANT = 16
+_GROUP = 4
+"""Decimal digits in one of numeric.c's base-10000 digits; weights count those."""
+
+
+def show(value: Decimal) -> str:
+    """As Postgres prints it: no exponent, no negative zero."""
+    if not value.is_finite():
+        return "NaN" if value.is_nan() else ("-Infinity" if value < 0 else "Infinity")
+    return f"{value if value else value.copy_abs():f}"
+
+
+def scale_of(value: Decimal) -> int:
+    return max(0, -int(value.as_tuple().exponent)) if value.is_finite() else 0
+
+
+def rescale(value: Decimal, scale: int, rounding: str = ROUND_HALF_UP) -> Decimal:
+    if not value.is_finite():
+        return value
+    return value.quantize(Decimal(1).scaleb(-scale), rounding=rounding, context=EXACT)
+
+
+def weight(value: Decimal) -> tuple[int, int]:
+    """Weight and value of the first base-10000 digit; (0, 0) of zero."""
+    if not value:
+        return 0, 0
+    group = value.adjusted() // _GROUP
+    return group, int(abs(value).scaleb(-group * _GROUP, context=EXACT))
+
+
+def division_scale(left: Decimal, right: Decimal) -> int:
+    """numeric.c, select_div_scale."""
+    (w1, d1), (w2, d2) = weight(left), weight(right)
+    quotient = w1 - w2 - (1 if d1 <= d2 else 0)
+    wanted = _SIGNIFICANT - quotient * _GROUP
+    return min(max(wanted, scale_of(left), scale_of(right), 0), 1000)
+
+
+def divide(left: Decimal, right: Decimal) -> Decimal:
+    if left.is_nan() or right.is_nan():
+        return Decimal("NaN")
+    if not right:
+        raise Rejected("division by zero", sqlstate=DIVISION_BY_ZERO)
+    if not (left.is_finite() and right.is_finite()):
+        return EXACT.divide(left, right)
+    return quotient(left, right, division_scale(left, right))
+
+
+def quotient(left: Decimal, right: Decimal, scale: int) -> Decimal:
+    """Rounded half away from zero to `scale`, from exact integers."""
+    shift = scale + scale_of(right) - scale_of(left)
+    top, bottom = _unscaled(left), _unscaled(right)
+    top, bottom = (top * 10**shift, bottom) if shift >= 0 else (top, bottom * 10**-shift)
+    whole = (2 * abs(top) + abs(bottom)) // (2 * abs(bottom))
+    return Decimal(-whole if (top < 0) != (bottom < 0) else whole).scaleb(-scale, context=EXACT)
+
+
+def _unscaled(value: Decimal) -> int:
+    return int(value.scaleb(scale_of(value), context=EXACT))
+
+
+def modulo(left: Decimal, right: Decimal) -> Decimal:
+    if right.is_finite() and not right:
+        raise Rejected("division by zero", sqlstate=DIVISION_BY_ZERO)
+    made = EXACT.remainder(left, right)
+    return rescale(made, max(scale_of(left), scale_of(right)))
+
+
+def square_root(value: Decimal, scale: int | None = None) -> Decimal:
+    if value < 0:
+        raise Rejected("cannot take square root of a negative number", sqlstate="2201F")
+    if not value.is_finite():
+        return value
+    if scale is None:
+        group = weight(value)[0]
+        whole = group * _GROUP // 2 + 1 if group >= 0 else 1 - (1 - group * _GROUP) // 2
+        scale = min(max(_SIGNIFICANT - whole, scale_of(value), 0), 1000)
+    return rescale(EXACT.sqrt(value), scale)
+
+
+def to_int8(value: Decimal) -> int:
+    if not value.is_finite():
+        raise Rejected(f"cannot convert {show(value)} to bigint", sqlstate="0A000")
+    made = int(rescale(value, 0))
+    if not -(2**63) <= made < 2**63:
+        raise Rejected("bigint out of range", sqlstate=OUT_OF_RANGE)
+    return made
+
+
+def declare(value: Decimal, precision: int, scale: int) -> Decimal:
+    """numeric(precision, scale) of a value."""
+    made = rescale(value, scale)
+    if made.is_infinite() or (made.is_finite() and made and made.adjusted() >= precision - scale):
+        detail = f"A field with precision {precision}, scale {scale} must round to an absolute value less than "
+        limit = f"10^{precision - scale}" if precision > scale else "1"
+        raise Rejected("numeric field overflow", sqlstate=OUT_OF_RANGE, detail=detail + limit + ".")
+    return made
+
+
+def key(value: Decimal) -> str:
+    """Text that sorts as the values do, equal for equal values; NaN last, as in Postgres."""
+    if not value.is_finite():
+        return "3" if value.is_nan() else ("0" if value < 0 else "2~")
+    if not value:
+        return "1"
+    plain = value.normalize(EXACT)
+    digits = "".join(map(str, plain.as_tuple().digits))
+    if value > 0:
+        return f"2{plain.adjusted() + 50000:06d}{digits}"
+    flipped = digits.translate(str.maketrans("0123456789", "9876543210"))
+    return f"0{50000 - plain.adjusted():06d}{flipped}~"
+
+
+def plain(value: Decimal) -> Decimal:
+    """Without trailing zeros after the point."""
+    if not value.is_finite() or not scale_of(value):
+        return value
+    made = value.normalize(EXACT)
+    return rescale(made, max(0, scale_of(made)))
+
+
+def total(values: Sequence[Decimal]) -> Decimal:
+    made = Decimal(0)
+    for value in values:
+        made = EXACT.add(made, value)
+    return made
+
+
+def variance(values: Sequence[Decimal], sample: bool, root: bool) -> Decimal | None:
+    """numeric.c, numeric_stddev_internal."""
+    count = len(values)
+    if count <= (1 if sample else 0):
+        return None
+    if any(not v.is_finite() for v in values):
+        return Decimal("NaN")
+    first, second = total(values), total([EXACT.multiply(v, v) for v in values])
+    n = Decimal(count)
+    top = EXACT.subtract(EXACT.multiply(n, second), EXACT.multiply(first, first))
+    if top <= 0:
+        return Decimal(0)
+    bottom = EXACT.multiply(n, n - 1 if sample else n)
+    scale = division_scale(top, bottom)
+    made = quotient(top, bottom, scale)
+    return square_root(made, scale) if root else made
+
+
+Unary = Callable[[Decimal], Decimal]
+Binary = Callable[[Decimal, Decimal], Decimal]
+
+
+def rounded(rounding: str) -> Callable[[Decimal, int], Decimal]:
+    """round and trunc of a numeric to a number of places, which may be negative."""
+
+    def make(value: Decimal, places: int) -> Decimal:
+        places = max(-1000, min(1000, places))
+        made = rescale(value, places, rounding)
+        return made if places >= 0 or not made.is_finite() else rescale(made, 0)
+
+    return make
+
+
+ROUND = rounded(ROUND_HALF_UP)
+TRUNC = rounded(ROUND_DOWN)
+
+
+def ceiling(value: Decimal) -> Decimal:
+    return rescale(value, 0, ROUND_CEILING)
+
+
+def floor(value: Decimal) -> Decimal:
+    return rescale(value, 0, ROUND_FLOOR)
+
+
+def sign(value: Decimal) -> Decimal:
+    if value.is_nan():
+        return value
+    return Decimal((value > 0) - (value < 0))
+
+
+def of_float(value: float, digits: int) -> Decimal:
+    """float to numeric: 15 significant digits of float8, 6 of float4, as Postgres's printf("%.*g")."""
+    if value != value or value in (float("inf"), float("-inf")):
+        return Decimal(str(value))
+    with localcontext(EXACT):
+        made = Decimal(f"{value:.{digits}g}")
+        return made if int(made.as_tuple().exponent) <= 0 else made.quantize(Decimal(1))
