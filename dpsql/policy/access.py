@@ -6,25 +6,22 @@ a verifier, and no message may repeat it.
 
 from __future__ import annotations
 
-import base64
-import binascii
 import re
 import unicodedata
 from collections.abc import Mapping
 from decimal import Decimal
 from pathlib import Path as FilePath
 
+from dpsql.errors import Rejected
+from dpsql.pgwire.auth import ITERATIONS, parse_verifier
 from dpsql.policy import amounts
 from dpsql.policy.document import Document, RoleSection, ServerSection, UserSection
 from dpsql.policy.model import Budget, Role, Server, Tls, User
 from dpsql.policy.problems import Path, Problems, did_you_mean
 
-_VERIFIER = re.compile(r"SCRAM-SHA-256\$([1-9][0-9]{0,6}):([A-Za-z0-9+/=]+)\$([A-Za-z0-9+/=]+):([A-Za-z0-9+/=]+)")
 _LISTEN = re.compile(r"(\[[0-9a-fA-F:.%a-z]+\]|[^:\s]+):([0-9]{1,5})")
 _DURATION = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,6})?)\s*(ms|s|min|h)?")
 _SECONDS = {"ms": Decimal("0.001"), "s": Decimal(1), "min": Decimal(60), "h": Decimal(3600)}
-
-MIN_ITERATIONS = 4096
 
 
 def roles(document: Document, problems: Problems) -> Mapping[str, Role]:
@@ -100,15 +97,11 @@ def _alike(names: Mapping[str, object], problems: Problems) -> None:
 
 
 def is_verifier(text: str) -> bool:
-    """Whether Postgres would take it for a SCRAM-SHA-256 verifier (RFC 5803 as Postgres writes it)."""
-    found = _VERIFIER.fullmatch(text)
-    if found is None or int(found[1]) < MIN_ITERATIONS:
-        return False
+    """Whether Postgres could have written it, with no fewer iterations than Postgres would use."""
     try:
-        salt, stored, server_key = (base64.b64decode(part, validate=True) for part in found.groups()[1:])
-    except binascii.Error:
+        return parse_verifier(text).iterations >= ITERATIONS
+    except Rejected:
         return False
-    return len(salt) >= 8 and len(stored) == len(server_key) == 32
 
 
 def server(section: ServerSection, policy: FilePath, problems: Problems) -> Server:

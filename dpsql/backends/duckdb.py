@@ -1,0 +1,202 @@
+"""DuckDB, embedded: a database file, opened read only and locked down.
+
+Decides how the file is opened (no writing, no other files, no extensions, no Python variables as tables), what its
+catalog may contain, and how its types read. While it is open nobody can change it, so checks at start stay true.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, nullcontext
+from functools import partial
+from pathlib import Path
+from typing import Literal
+
+import duckdb
+
+from dpsql.backends import Cancel
+from dpsql.backends.cells import MAX_PUBLIC_ROWS, exact_cells, public_values
+from dpsql.backends.watch import Guard, Watch, stopped
+from dpsql.errors import BAD_PARAMETER, DpsqlError, Failed, Rejected
+from dpsql.types import Column, ExactCells, Kind, Relation, SqlType, TableFacts
+
+SCHEMA = "main"
+_BATCH = 10_000
+
+_CONFIG: dict[str, str | bool | int | float | list[str]] = {
+    "enable_external_access": "false",
+    "autoload_known_extensions": "false",
+    "autoinstall_known_extensions": "false",
+    "allow_community_extensions": "false",
+    "python_enable_replacements": "false",
+    "preserve_insertion_order": "false",
+}
+_TYPES: Mapping[str, Kind] = {
+    "BOOLEAN": Kind.BOOL,
+    "SMALLINT": Kind.INT2,
+    "INTEGER": Kind.INT4,
+    "BIGINT": Kind.INT8,
+    "FLOAT": Kind.FLOAT4,
+    "DOUBLE": Kind.FLOAT8,
+    "VARCHAR": Kind.TEXT,
+    "DATE": Kind.DATE,
+    "TIME": Kind.TIME,
+    "TIMESTAMP": Kind.TIMESTAMP,
+    "TIMESTAMP WITH TIME ZONE": Kind.TIMESTAMPTZ,
+    "UUID": Kind.UUID,
+}
+_DECIMAL = re.compile(r"DECIMAL\(([0-9]+),([0-9]+)\)")
+_COLLATED = re.compile(r'(?:"((?:[^"]|"")+)"|(\w+)) VARCHAR COLLATE\b', re.IGNORECASE)
+
+_TABLES = """
+SELECT table_name, coalesce(sql, ''), temporary, NULL FROM duckdb_tables()
+WHERE NOT internal AND schema_name = 'main' AND database_name = current_database()
+UNION ALL
+SELECT view_name, '', temporary, 'is a view' FROM duckdb_views()
+WHERE NOT internal AND schema_name = 'main' AND database_name = current_database()
+"""
+_COLUMNS = """
+SELECT column_name, data_type, is_generated, is_nullable FROM duckdb_columns()
+WHERE schema_name = 'main' AND database_name = current_database() AND table_name = $1 ORDER BY column_index
+"""
+_UNIQUE = """
+SELECT constraint_column_names FROM duckdb_constraints()
+WHERE schema_name = 'main' AND database_name = current_database() AND table_name = $1
+  AND constraint_type IN ('PRIMARY KEY', 'UNIQUE')
+"""
+_SHADOWS = """
+SELECT DISTINCT function_name FROM duckdb_functions() WHERE NOT internal
+  AND lower(function_name) IN (SELECT lower(function_name) FROM duckdb_functions() WHERE internal)
+UNION
+SELECT DISTINCT type_name FROM duckdb_types() WHERE NOT internal AND database_name = current_database()
+  AND lower(type_name) IN (SELECT lower(type_name) FROM duckdb_types() WHERE internal)
+ORDER BY 1
+"""
+
+
+class DuckdbBackend:
+    """One read-only database file; a cursor (a connection of its own) per statement."""
+
+    def __init__(self, path: str, timezone: str) -> None:
+        self._watch = Watch()
+        self._connection = _open(path, timezone)
+        shadows = self._rows(_SHADOWS)
+        if shadows:
+            self.close()
+            names = ", ".join(str(row[0]) for row in shadows)
+            hint = "Drop those macros and types: the proxy's SQL would call them in place of the built-in ones."
+            raise Rejected(f"The database redefines built-in names: {names}.", sqlstate=BAD_PARAMETER, hint=hint)
+
+    @property
+    def dialect(self) -> Literal["duckdb"]:
+        return "duckdb"
+
+    @property
+    def immutable(self) -> bool:
+        return True
+
+    def facts(self, names: Sequence[str]) -> Mapping[str, TableFacts]:
+        found = {str(name): (str(sql), bool(temporary), view) for name, sql, temporary, view in self._rows(_TABLES)}
+        return {name: self._facts(name, *found[name]) for name in names if name in found}
+
+    def _facts(self, name: str, sql: str, temporary: bool, view: object) -> TableFacts:
+        columns = self._rows(_COLUMNS, [name])
+        collated = {plain or quoted.replace('""', '"') for quoted, plain in _COLLATED.findall(sql)}
+        nullable = {str(column) for column, _, _, is_nullable in columns if is_nullable}
+        unique = [frozenset(map(str, _list(names))) for (names,) in self._rows(_UNIQUE, [name])]
+        problems = [str(view)] if view else []
+        return TableFacts(
+            name=name,
+            columns=tuple(
+                Column(str(column), SqlType(Kind.UNKNOWN) if generated or column in collated else _type(str(of)))
+                for column, of, generated, _ in columns
+            ),
+            unique=tuple(columns for columns in unique if not columns & nullable),
+            problems=(*problems, *(["is a temporary table"] if temporary else [])),
+        )
+
+    def verify_unique(self, table: str, columns: Sequence[str]) -> bool:
+        names = ", ".join(map(_quoted, columns))
+        whole = " AND ".join(f"{_quoted(column)} IS NOT NULL" for column in columns)
+        sql = (
+            f"SELECT coalesce(bool_and(n = 1 AND whole), true)"
+            f" FROM (SELECT count(*) AS n, bool_and({whole}) AS whole FROM {_table(table)} GROUP BY {names})"
+        )
+        return self._rows(sql) == [(True,)]
+
+    def public_rows(self, table: str) -> Relation:
+        columns = tuple(column for column in self.facts([table])[table].columns if column.type.kind is not Kind.UNKNOWN)
+        names = ", ".join(_quoted(column.name) for column in columns)
+        rows = self._rows(f"SELECT {names} FROM {_table(table)} ORDER BY {names} LIMIT {MAX_PUBLIC_ROWS + 1}")
+        if len(rows) > MAX_PUBLIC_ROWS:
+            raise Rejected(f"The public table {table} has more than {MAX_PUBLIC_ROWS} rows.", sqlstate=BAD_PARAMETER)
+        return Relation(columns, tuple(public_values(rows, [column.type for column in columns])))
+
+    def fetch(self, sql: str, key_columns: int, timeout: float, cancel: Cancel | None = None) -> ExactCells:
+        with closing(self._connection.cursor()) as cursor, self._watch.guard(cursor.interrupt, timeout) as guard:
+            interrupting = cancel.interrupting(partial(self._watch.cancel, guard)) if cancel else nullcontext()
+            with interrupting:
+                return _fetch(cursor, sql, key_columns, guard)
+
+    def close(self) -> None:
+        self._watch.close()
+        self._connection.close()
+
+    def _rows(self, sql: str, parameters: Sequence[object] = ()) -> list[tuple[object, ...]]:
+        try:
+            with closing(self._connection.cursor()) as cursor:
+                return cursor.execute(sql, list(parameters)).fetchall()
+        except Exception as error:
+            raise Failed(type(error).__name__) from None
+
+
+def _open(path: str, timezone: str) -> duckdb.DuckDBPyConnection:
+    if not Path(path).is_file():
+        raise Rejected(f"There is no database file {path}.", sqlstate=BAD_PARAMETER, hint="Check `backend:`.")
+    try:
+        connection = duckdb.connect(path, read_only=True, config=_CONFIG)
+    except duckdb.Error as error:
+        hint = "Is it a DuckDB database, readable, and not open for writing elsewhere?"
+        message = f"The database file {path} cannot be opened ({type(error).__name__})."
+        raise Rejected(message, sqlstate=BAD_PARAMETER, hint=hint) from None
+    connection.execute("SET GLOBAL TimeZone = $1", [timezone])
+    connection.execute("SET GLOBAL lock_configuration = true")
+    return connection
+
+
+def _fetch(cursor: duckdb.DuckDBPyConnection, sql: str, key_columns: int, guard: Guard) -> ExactCells:
+    try:
+        cursor.execute(sql)
+        if any(str(column[1]) != "BIGINT" for column in cursor.description[key_columns:]):
+            raise Failed("a cell column is no BIGINT")
+        return exact_cells(_batches(cursor), key_columns)
+    except DpsqlError:
+        raise
+    except Exception as error:
+        raise stopped(guard, error) from None
+
+
+def _batches(cursor: duckdb.DuckDBPyConnection) -> Iterator[tuple[object, ...]]:
+    """Rows by and by, so that a result beyond the limit is never held whole."""
+    while batch := cursor.fetchmany(_BATCH):
+        yield from batch
+
+
+def _type(name: str) -> SqlType:
+    decimal = _DECIMAL.fullmatch(name)
+    if decimal is not None:
+        return SqlType(Kind.NUMERIC, int(decimal[1]), int(decimal[2]))
+    return SqlType(_TYPES.get(name, Kind.UNKNOWN))
+
+
+def _list(value: object) -> list[object]:
+    return value if isinstance(value, list) else []
+
+
+def _table(name: str) -> str:
+    return f"{SCHEMA}.{_quoted(name)}"
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'

@@ -1,0 +1,240 @@
+"""Postgres: what its catalog is trusted for, what is refused, and how statements run and stop."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from decimal import Decimal
+
+import psycopg
+import pytest
+
+from dpsql.backends.postgres import MAX_CONNECTIONS, PostgresBackend
+from dpsql.errors import Failed, Rejected
+from dpsql.types import Kind, SqlType
+
+_SETUP = """
+CREATE TABLE people (uid int PRIMARY KEY, age int2, salary numeric(12,2), score float8, city varchar(20),
+    code char(3), joined date, seen timestamptz, odd point, tags text[], amount numeric);
+INSERT INTO people VALUES (1, 30, 100.50, 1.5, 'Rome', 'a', '2020-01-31', '2020-01-31 12:00+02', NULL, NULL, 1),
+    (2, NULL, NULL, 'NaN', 'secret-sentinel', 'b', 'infinity', NULL, NULL, NULL, 'NaN');
+CREATE TABLE shops (shop text PRIMARY KEY, opened timestamptz);
+INSERT INTO shops VALUES ('b', '2020-01-01 00:00+02'), ('B', NULL), ('a', NULL);
+CREATE VIEW a_view AS SELECT * FROM people;
+CREATE MATERIALIZED VIEW a_matview AS SELECT 1 AS uid;
+CREATE TABLE secured (uid int);
+ALTER TABLE secured ENABLE ROW LEVEL SECURITY;
+CREATE TABLE ruled (uid int);
+CREATE RULE r AS ON INSERT TO ruled DO ALSO NOTHING;
+CREATE TABLE parent (uid int PRIMARY KEY);
+CREATE TABLE child () INHERITS (parent);
+CREATE TABLE parted (uid int) PARTITION BY RANGE (uid);
+CREATE COLLATION nocase (provider = libc, locale = 'C');
+CREATE DOMAIN small AS int;
+CREATE TABLE keys (a int NOT NULL, b int NOT NULL, c int, d int NOT NULL, e int NOT NULL, f int NOT NULL,
+    g text COLLATE nocase NOT NULL, h small, i int GENERATED ALWAYS AS (a + 1) VIRTUAL, j int);
+CREATE UNIQUE INDEX ON keys (a, b);
+CREATE UNIQUE INDEX ON keys (c);
+CREATE UNIQUE INDEX ON keys (d) WHERE d > 0;
+CREATE UNIQUE INDEX ON keys ((e + 1));
+ALTER TABLE keys ADD UNIQUE (f) DEFERRABLE;
+ALTER TABLE keys ADD UNIQUE (j);
+ALTER TABLE keys ADD CONSTRAINT j_there NOT NULL j NOT VALID;
+UPDATE pg_collation SET collisdeterministic = false WHERE collname = 'nocase'; -- the wheel has no ICU
+CREATE SCHEMA hidden;
+CREATE TABLE hidden.elsewhere (uid int);
+CREATE FUNCTION public.floor(double precision) RETURNS double precision LANGUAGE sql AS 'SELECT 42.0::float8';
+"""
+
+
+@pytest.fixture(scope="module")
+def url(postgres_uri: str) -> str:
+    with psycopg.connect(postgres_uri, autocommit=True) as connection:
+        connection.execute(_SETUP)
+        connection.execute("INSERT INTO keys (a, b, d, e, f, g, j) VALUES (1, 1, 1, 1, 1, 'x', 1)")
+    return postgres_uri
+
+
+@pytest.fixture
+def backend(url: str) -> Iterator[PostgresBackend]:
+    opened = PostgresBackend(url, "Europe/Rome")
+    yield opened
+    opened.close()
+
+
+def test_types_are_read_from_the_catalog(backend: PostgresBackend) -> None:
+    columns = {column.name: column.type for column in backend.facts(["people"])["people"].columns}
+    assert columns["uid"].kind is Kind.INT4
+    assert columns["age"].kind is Kind.INT2
+    assert columns["salary"] == SqlType(Kind.NUMERIC, 12, 2)
+    assert columns["amount"] == SqlType(Kind.NUMERIC)
+    assert columns["city"].kind is columns["code"].kind is Kind.TEXT
+    assert columns["seen"].kind is Kind.TIMESTAMPTZ
+    assert columns["odd"].kind is columns["tags"].kind is Kind.UNKNOWN
+
+
+@pytest.mark.parametrize(
+    ("table", "problem"),
+    [
+        ("a_view", "is a view"),
+        ("a_matview", "is a materialized view"),
+        ("secured", "has row security"),
+        ("ruled", "has rules"),
+        ("parent", "has inheritance children"),
+        ("parted", "is a partitioned table"),
+    ],
+)
+def test_what_is_no_plain_table_has_a_problem(backend: PostgresBackend, table: str, problem: str) -> None:
+    assert backend.facts([table])[table].problems == (problem,)
+
+
+def test_a_plain_table_has_no_problem(backend: PostgresBackend) -> None:
+    assert backend.facts(["people", "child"])["people"].problems == ()
+
+
+def test_a_table_that_the_login_may_not_read_has_a_problem(url: str) -> None:
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("CREATE ROLE weak LOGIN")
+    weak = PostgresBackend(url.replace("//postgres:@", "//weak@").replace("//postgres@", "//weak@"), "UTC")
+    try:
+        assert weak.facts(["people"])["people"].problems == ("may not be read by the proxy's login",)
+    finally:
+        weak.close()
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute("DROP ROLE weak")
+
+
+def test_tables_of_other_schemas_and_missing_ones_do_not_exist(backend: PostgresBackend) -> None:
+    assert backend.facts(["elsewhere", "nothing", "People"]) == {}
+
+
+def test_only_enforced_total_not_null_indexes_verify_uniqueness(backend: PostgresBackend) -> None:
+    found = backend.facts(["keys", "people"])
+    assert found["keys"].unique == (frozenset({"a", "b"}),)
+    assert found["people"].unique == (frozenset({"uid"}),)
+
+
+def test_columns_that_compare_or_compute_in_odd_ways_are_unknown(backend: PostgresBackend) -> None:
+    columns = {column.name: column.type.kind for column in backend.facts(["keys"])["keys"].columns}
+    assert columns["g"] is columns["h"] is columns["i"] is Kind.UNKNOWN
+
+
+def test_uniqueness_is_never_verified_by_looking_at_rows(backend: PostgresBackend) -> None:
+    assert not backend.immutable
+    assert not backend.verify_unique("people", ["uid"])
+
+
+def test_public_rows_are_ordered_and_in_utc(backend: PostgresBackend) -> None:
+    relation = backend.public_rows("shops")
+    assert [column.name for column in relation.columns] == ["shop", "opened"]
+    assert relation.rows == (("B", None), ("a", None), ("b", datetime(2019, 12, 31, 22, tzinfo=UTC)))
+
+
+def test_public_rows_that_no_client_could_see_are_refused(backend: PostgresBackend) -> None:
+    with pytest.raises(Failed) as refusal:
+        backend.public_rows("people")
+    assert "infinity" not in refusal.value.cause
+
+
+def test_fetch_splits_keys_and_cells(backend: PostgresBackend) -> None:
+    cells = backend.fetch("SELECT city, salary, count(*) FROM public.people WHERE uid = 1 GROUP BY 1, 2", 2, 10)
+    assert cells.keys == (("Rome", Decimal("100.50")),)
+    assert cells.cells == ((1,),)
+
+
+def test_only_catalog_functions_are_found(backend: PostgresBackend) -> None:
+    assert backend.fetch("SELECT floor(1.5::float8)::int8", 0, 10).cells == ((1,),)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "SELECT city::int, 1::int8 FROM public.people",
+        "SELECT 1/0::int8",
+        "SELECT 1::int4",
+        "SELECT NULL::int8",
+        "SELECT (2::numeric ^ 63 - 1)::int8",
+        "SELECT 1::int8; SELECT 2::int8",
+        "CREATE TABLE public.x (a int)",
+        "INSERT INTO public.shops VALUES ('c')",
+        "SELECT * FROM people",
+    ],
+)
+def test_any_failure_has_one_sentence_and_no_value(backend: PostgresBackend, statement: str) -> None:
+    with pytest.raises(Failed) as failure:
+        backend.fetch(statement, 0, 10)
+    assert "sentinel" not in failure.value.cause + failure.value.message
+    assert failure.value.__cause__ is None
+    assert backend.fetch("SELECT 1::int8", 0, 10).cells == ((1,),)
+
+
+def test_a_statement_that_takes_too_long_fails(backend: PostgresBackend) -> None:
+    started = time.monotonic()
+    with pytest.raises(Failed) as failure:
+        backend.fetch("SELECT 1::int8 FROM pg_sleep(20)", 0, 0.3)
+    assert failure.value.sqlstate == "57014"
+    assert time.monotonic() - started < 5
+
+
+class _Cancel:
+    """Cancels a moment after the statement has begun."""
+
+    @contextmanager
+    def interrupting(self, interrupt: Callable[[], None]) -> Iterator[None]:
+        timer = threading.Timer(0.2, interrupt)
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.join()
+
+
+def test_a_cancelled_statement_stops(backend: PostgresBackend) -> None:
+    started = time.monotonic()
+    with pytest.raises(Rejected) as cancelled:
+        backend.fetch("SELECT 1::int8 FROM pg_sleep(20)", 0, 60, _Cancel())
+    assert cancelled.value.sqlstate == "57014"
+    assert time.monotonic() - started < 5
+
+
+def test_more_statements_than_connections_wait_their_turn(backend: PostgresBackend) -> None:
+    results: list[int] = []
+
+    def ask() -> None:
+        results.append(backend.fetch("SELECT 1::int8 FROM pg_sleep(0.05)", 0, 10).cells[0][0])
+
+    threads = [threading.Thread(target=ask) for _ in range(2 * MAX_CONNECTIONS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert results == [1] * (2 * MAX_CONNECTIONS)
+
+
+def test_a_lost_connection_fails_one_statement_only(backend: PostgresBackend, url: str) -> None:
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+            " WHERE application_name = 'dpsql' AND datname = current_database()"
+        )
+    with pytest.raises(Failed):
+        backend.fetch("SELECT 1::int8", 0, 10)
+    assert backend.fetch("SELECT 1::int8", 0, 10).cells == ((1,),)
+
+
+def test_a_wrong_address_is_refused_without_the_password() -> None:
+    with pytest.raises(Rejected) as refusal:
+        PostgresBackend("postgresql://user:hunter2@127.0.0.1:1/none", "UTC")
+    assert "hunter2" not in f"{refusal.value.message}{refusal.value.detail}"
+
+
+def test_the_session_is_read_only_and_fixed(backend: PostgresBackend) -> None:
+    settings = (
+        "SELECT (current_setting('transaction_read_only') = 'on' AND current_setting('TimeZone') = 'Europe/Rome'"
+        " AND current_setting('transaction_isolation') = 'repeatable read'"
+        " AND current_setting('row_security') = 'off')::int::int8"
+    )
+    assert backend.fetch(settings, 0, 10).cells == ((1,),)
