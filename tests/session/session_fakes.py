@@ -1,0 +1,145 @@
+"""A session over a fake engine: answers are canned, calls are counted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from dpsql.errors import UNDEFINED_TABLE, Rejected
+from dpsql.pgwire import messages as m
+from dpsql.session.ports import (
+    Answer,
+    CancelToken,
+    Catalog,
+    Context,
+    Description,
+    Parameters,
+    Settings,
+    WireParameters,
+)
+from dpsql.session.session import Session
+from dpsql.types import INT8, TEXT, Column, Relation, SqlType, Value
+
+COLUMNS = (Column("city", TEXT), Column("n", INT8))
+ROWS: tuple[tuple[Value, ...], ...] = tuple((f"city{n}", n) for n in range(1, 8))
+
+
+class FakeCatalog:
+    def is_catalog(self, text: str) -> bool:
+        return "pg_" in text or "version()" in text
+
+    def describe(self, text: str, parameter_types: tuple[SqlType | None, ...], context: Context) -> Description:
+        return Description(tuple(type or TEXT for type in parameter_types), (Column("version", TEXT),))
+
+    def answer(self, text: str, parameters: WireParameters, context: Context) -> Relation:
+        return Relation((Column("version", TEXT),), ((f"for {context.user}",),))
+
+
+@dataclass
+class FakeEngine:
+    """`calls` holds the texts answered; a text that names `missing` is refused, one that names `broken` crashes."""
+
+    rows: tuple[tuple[Value, ...], ...] = ROWS
+    calls: list[tuple[str, Settings, Parameters]] = field(default_factory=list)
+    described: int = 0
+    tokens: list[CancelToken] = field(default_factory=list)
+
+    @property
+    def parameters(self) -> Mapping[str, str]:
+        return {"server_version": "15.8", "server_encoding": "UTF8", "TimeZone": "UTC"}
+
+    def catalog(self, user: str) -> Catalog:
+        return FakeCatalog()
+
+    def describe(
+        self,
+        user: str,
+        text: str,
+        offset: int,
+        settings: Settings,
+        parameter_types: tuple[SqlType | None, ...],
+    ) -> Description:
+        self.described += 1
+        self._check(text, offset)
+        wanted = text.count("$")
+        inferred = tuple((parameter_types[n] if n < len(parameter_types) else None) or TEXT for n in range(wanted))
+        return Description(inferred, COLUMNS)
+
+    def answer(
+        self, user: str, text: str, offset: int, settings: Settings, parameters: Parameters, cancel: CancelToken
+    ) -> Answer:
+        self._check(text, offset)
+        self.calls.append((text, settings, parameters))
+        self.tokens.append(cancel)
+        if "broken" in text:
+            raise ValueError("secret value 4711")
+        return Answer(Relation(COLUMNS, self.rows), ("price 1",))
+
+    def _check(self, text: str, offset: int) -> None:
+        if "missing" in text:
+            position = offset + text.index("missing") + 1
+            raise Rejected('relation "missing" does not exist', sqlstate=UNDEFINED_TABLE, position=position)
+
+    def explain(
+        self,
+        user: str,
+        text: str,
+        offset: int,
+        settings: Settings,
+        parameters: Parameters,
+        format: Literal["text", "json"],
+    ) -> Relation:
+        return Relation((Column("QUERY PLAN", TEXT),), ((f"plan as {format}",),))
+
+    def budget(self, user: str) -> Relation:
+        return Relation((Column("user", TEXT), Column("left", TEXT)), ((user, "14"),))
+
+
+@dataclass
+class Client:
+    """Drives a session and reads its replies in short words."""
+
+    engine: FakeEngine = field(default_factory=FakeEngine)
+    parameters: Iterable[tuple[str, str]] = ()
+
+    def __post_init__(self) -> None:
+        self.session = Session(self.engine, "alice", "demo", self.parameters, pid=7)
+
+    def send(self, *events: m.FrontendMessage) -> list[m.BackendMessage]:
+        return [reply for event in events for reply in self.session.handle(event)]
+
+    def query(self, text: str) -> list[str]:
+        return words(self.send(m.Query(text)))
+
+    def rows(self, text: str) -> list[tuple[bytes | None, ...]]:
+        return [reply.values for reply in self.send(m.Query(text)) if isinstance(reply, m.DataRow)]
+
+    def value(self, text: str) -> str:
+        cell = self.rows(text)[0][0]
+        return "" if cell is None else cell.decode()
+
+
+def words(replies: Iterable[m.BackendMessage]) -> list[str]:
+    """Replies as words: rows as `row`, errors by SQLSTATE, command tags in quotes, readiness by its status."""
+    return [_word(reply) for reply in replies]
+
+
+def _word(reply: m.BackendMessage) -> str:
+    match reply:
+        case m.DataRow():
+            return "row"
+        case m.RowDescription(fields):
+            return f"fields {len(fields)}"
+        case m.CommandComplete(tag):
+            return f"'{tag}'"
+        case m.ReadyForQuery(status):
+            return f"ready {status}"
+        case m.ErrorResponse(_, sqlstate):
+            return f"error {sqlstate}"
+        case m.NoticeResponse(severity):
+            return severity.lower()
+        case m.ParameterStatus(name, value):
+            return f"{name}={value}"
+        case _:
+            return type(reply).__name__
