@@ -16,7 +16,7 @@ from pathlib import Path
 from dpsql.ledger import anchor as anchors
 from dpsql.ledger.anchor import Mark
 from dpsql.ledger.audit import audit, damaged, description
-from dpsql.ledger.chain import Books, chained, draft, to_row
+from dpsql.ledger.chain import FORMAT, Books, chained, draft, to_row
 from dpsql.ledger.model import Head, Kind, LedgerError, Report
 from dpsql.ledger.places import Places, beside, compare, marks
 from dpsql.ledger.shelf import hash_at
@@ -97,6 +97,7 @@ def _mark(report: Report) -> Mark:
 def _require_writable(connection: sqlite3.Connection, path: Path) -> None:
     try:
         connection.execute("BEGIN IMMEDIATE")
+        connection.execute(f"PRAGMA user_version = {FORMAT}")  # BEGIN alone succeeds on a read-only file
         connection.execute("ROLLBACK")
     except sqlite3.Error as error:
         raise LedgerError(f"the ledger {path} cannot be written to: {reason(error)}") from None

@@ -64,7 +64,10 @@ def release_of(connection: sqlite3.Connection, reservation: int) -> Release:
     row = connection.execute("SELECT body FROM release WHERE reservation = ?", (reservation,)).fetchone()
     if record is None or row is None or not is_body(row[0], record.content):
         raise LedgerError(f"the release kept for entry {reservation} is missing or has been altered")
-    return from_bytes(row[0])
+    try:
+        return from_bytes(row[0])
+    except ValueError:
+        raise LedgerError(f"the release kept for entry {reservation} was stored by another version of dpsql") from None
 
 
 def _about(connection: sqlite3.Connection, reservation: int, kind: Kind, account: str) -> Entry | None:

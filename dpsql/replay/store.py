@@ -36,7 +36,7 @@ def from_bytes(data: bytes) -> Release:
             keys=tuple(tuple(untag(value) for value in key) for key in document["keys"]),
             cells=tuple(tuple(_cell(cell) for cell in row) for row in document["cells"]),
         )
-    except (KeyError, TypeError, ArithmeticError, UnicodeDecodeError) as error:
+    except (KeyError, TypeError, ValueError, ArithmeticError) as error:
         raise ValueError(f"not a stored release: {type(error).__name__}") from None
 
 

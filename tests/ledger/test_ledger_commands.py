@@ -1,0 +1,137 @@
+"""What the operator reads: `ledger init`, `ledger verify`, `budget show`, and balances in words."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+from click import Group
+from click.testing import CliRunner
+from ledger_cases import answer, debit
+
+from dpsql.commands.budget import budget
+from dpsql.commands.ledger import ledger
+from dpsql.dp.accounting import fits, rho_from_epsilon
+from dpsql.dp.privacy import UNITS
+from dpsql.errors import Rejected
+from dpsql.ledger import BudgetExhausted, LedgerError, open_ledger
+from dpsql.ledger.balance import dataset_balance, in_epsilon, user_balance
+from dpsql.ledger.words import rounded_down, rounded_up
+from dpsql.policy.load import load
+from dpsql.policy.model import Policy
+from dpsql.types import Cost
+
+POLICY = """
+dpsql: 1
+dataset: flights
+backend: duckdb:flights.duckdb
+ledger: sqlite:flights.ledger
+privacy:
+  unit: uid
+  units: 4000
+  accounting: {accounting}
+  budget: {{epsilon: 2, delta: 1e-6}}
+tables:
+  people: {{unit: uid, columns: {{age: {{type: integer, lower: 0, upper: 120}}}}}}
+roles:
+  analyst: {{budget: {{epsilon: 1, delta: 1e-6}}}}
+  team: {{budget: {{epsilon: 1, delta: 1e-7}}, shared: true}}
+  owner: {{owner: true}}
+users:
+  alice: {{role: analyst}}
+  bob: {{role: team}}
+  olga: {{role: owner}}
+"""
+
+
+def written(directory: Path, accounting: str = "zcdp") -> Path:
+    path = directory / "flights.yaml"
+    path.write_text(POLICY.format(accounting=accounting))
+    return path
+
+
+def told(group: Group, *arguments: str) -> str:
+    result = CliRunner().invoke(group, arguments, catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+def test_init_verify_show(tmp_path: Path) -> None:
+    path = str(written(tmp_path))
+    assert "made at" in told(ledger, "init", path)
+    with pytest.raises(LedgerError, match="already"):
+        told(ledger, "init", path)
+
+    opened = open_ledger(load(path).ledger, "flights")
+    answer(opened, "alice", "key", Cost(0, 10**13, 7))
+    debit(opened, "gone", "other", Cost(0, 10**12, 0))
+    head = opened.head()
+    opened.close()
+
+    report = told(ledger, "verify", path)
+    assert f"entries   4 (2 debits, 1 releases)\nhead      {head.hash}\n" in report
+    assert "dataset   rho 0.011, epsilon 0, delta 7e-15" in report
+    assert "account   alice: rho 0.01, epsilon 0, delta 7e-15" in report
+
+    shown = told(budget, "show", path)
+    assert "dataset flights\n  budget  epsilon 2, delta 1e-6\n" in shown
+    assert "user bob (shares the budget of role team)\n" in shown
+    assert "user olga (role owner)\n  no budget: may ask nothing of private tables\n" in shown
+    assert "gone, no longer in the policy: spent rho 0.001" in shown
+    assert told(budget, "show", path, "--user", "alice").splitlines() == [
+        "user alice (role analyst)",
+        "  budget  epsilon 1, delta 1e-6",
+        "  spent   epsilon 0.647186 (rho 0.01 of 0.0222951), delta for keys 7e-15",
+        "  left    a statement of at most epsilon 0.725013, delta for keys 4.99999e-7 of 5e-7",
+    ]
+    with pytest.raises(Rejected, match="no user 'mallory'"):
+        told(budget, "show", path, "--user", "mallory")
+
+
+def test_no_ledger_no_balance(tmp_path: Path) -> None:
+    with pytest.raises(LedgerError, match="there is no ledger"):
+        told(budget, "show", str(written(tmp_path)))
+
+
+@pytest.mark.parametrize("accounting", ["zcdp", "pure"])
+def test_an_untouched_budget_allows_itself(accounting: str, tmp_path: Path) -> None:
+    policy = load(written(tmp_path, accounting))
+    balance = dataset_balance(policy, Cost())
+    assert (balance.epsilon_spent, balance.epsilon_left) == (0, 2)
+    assert balance.delta_left == balance.delta_limit == Decimal("1e-6") / (1 if accounting == "pure" else 2)
+
+
+@pytest.mark.parametrize("spent", ["0.1", "0.35", "0.9", "0.999999", "1"])
+def test_what_is_left_still_fits(spent: str, tmp_path: Path) -> None:
+    """The epsilon shown as left can be asked for, and a little more cannot."""
+    policy = load(written(tmp_path))
+    budget_of_team = policy.roles["team"].budget
+    assert budget_of_team is not None
+    delta = budget_of_team.delta / 2
+    before = priced(spent, delta)
+    balance = user_balance(policy, budget_of_team, before)
+    if balance.epsilon_left:
+        assert fits(before, priced(str(balance.epsilon_left), delta), balance.limits)
+    assert not fits(before, priced(str(balance.epsilon_left + Decimal("1e-7")), delta), balance.limits)
+    assert abs(balance.epsilon_spent - Decimal(spent)) < Decimal("1e-6")
+
+
+def priced(epsilon: str, delta: Decimal) -> Cost:
+    return Cost(0, int(rho_from_epsilon(Decimal(epsilon), delta) * UNITS), 0)
+
+
+def test_a_refusal_read_as_epsilon(tmp_path: Path) -> None:
+    policy: Policy = load(written(tmp_path))
+    spent = priced("1.9", policy.privacy.budget.delta / 2)
+    balance = dataset_balance(policy, spent)
+    asked = priced("1", policy.privacy.budget.delta / 2)
+    error = BudgetExhausted("No.", whose="dataset", spent=spent, asked=asked, limits=balance.limits)
+    told_so = in_epsilon(error, balance)
+    assert told_so.message.startswith("No. (read as epsilon: 1 asked, 1.9 of 2 spent, at most 0.")
+    assert (told_so.whose, told_so.spent, told_so.asked) == ("dataset", spent, asked)
+
+
+def test_amounts_are_rounded_to_the_safe_side() -> None:
+    assert (rounded_up(1234567890123456), rounded_down(1234567890123456)) == ("1.23457", "1.23456")
+    assert (rounded_up(1), rounded_up(0), rounded_up(10**25)) == ("1e-15", "0", "10000000000")
