@@ -19,7 +19,7 @@ from dpsql.policy.model import Budget, Policy
 from dpsql.types import COST_UNIT, Cost
 
 _NOTHING: Final = Decimal(0)
-_FINE: Final = Decimal("1e-9")
+_FINE: Final = Decimal("1e-6")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ def _balance(policy: Policy, budget: Budget, spent: Cost, statement_delta: Decim
 
 
 def read(cost: Cost, reading_delta: Decimal | None) -> Decimal:
-    """A cost as an epsilon, to nine decimals: its rho at `reading_delta`, or the epsilon itself where that is None."""
+    """A cost as an epsilon, to six decimals: its rho at `reading_delta`, or the epsilon itself where that is None."""
     if reading_delta is None:
         return cost.epsilon * COST_UNIT
     if cost.rho == 0:
@@ -79,7 +79,7 @@ def read(cost: Cost, reading_delta: Decimal | None) -> Decimal:
 
 
 def _left(most: Limits, spent: Cost, delta: Decimal) -> Decimal:
-    """The largest epsilon, to nine decimals, whose statement still fits."""
+    """The largest epsilon, to six decimals, whose statement still fits."""
     if most.rho is None:
         return max(0, (most.epsilon or 0) - spent.epsilon) * COST_UNIT
     left = Fraction(most.rho - spent.rho, UNITS)
