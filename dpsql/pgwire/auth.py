@@ -32,10 +32,10 @@ _SALT_BYTES = 16
 _NONCE_BYTES = 18
 _VERIFIER = re.compile(r"SCRAM-SHA-256\$([1-9][0-9]{0,8}):([A-Za-z0-9+/=]+)\$([A-Za-z0-9+/=]+):([A-Za-z0-9+/=]+)")
 _FIRST = re.compile(
-    r"(?P<gs2>(?P<flag>n|y|p=[A-Za-z0-9.-]+),(?P<authzid>a=[^,]*)?,)(?P<bare>n=[^,]*,r=(?P<nonce>[!-+--~]+)(?:,.*)?)"
+    r"(?P<gs2>(?P<flag>n|y|p=[A-Za-z0-9.-]+),(?P<authzid>a=[^,]*)?,)(?P<bare>n=[^,]*,r=(?P<nonce>[!-+\--~]+)(?:,.*)?)"
 )
 _FINAL = re.compile(
-    r"(?P<unproved>c=(?P<binding>[A-Za-z0-9+/=]+),r=(?P<nonce>[!-+--~]+)(?:,[^p][^,]*)*),p=(?P<proof>[A-Za-z0-9+/=]+)"
+    r"(?P<unproved>c=(?P<binding>[A-Za-z0-9+/=]+),r=(?P<nonce>[!-+\--~]+)(?:,[^p][^,]*)*),p=(?P<proof>[A-Za-z0-9+/=]+)"
 )
 
 

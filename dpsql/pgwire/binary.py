@@ -19,6 +19,7 @@ from dpsql.types import Kind, Value
 
 BAD_BINARY = "22P03"
 
+_DAY = timedelta(days=1)
 _MICROSECOND = timedelta(microseconds=1)
 _NUMERIC = struct.Struct("!hhHh")
 _INTERVAL = struct.Struct("!qii")
@@ -27,6 +28,8 @@ _DIMENSION = struct.Struct("!ii")
 _LENGTH = struct.Struct("!i")
 _NAN, _INFINITY, _MINUS_INFINITY = 0xC000, 0xD000, 0xF000
 _MINUS = 0x4000
+_INFINITY_SCALE = 0x20
+"""What Postgres sends; it means nothing."""
 _MAX_GROUPS = 2 * text.MAX_NUMERIC // 4 + 2
 
 
@@ -54,8 +57,7 @@ def _encode_numeric(value: WireValue) -> bytes:
     """Groups of four decimal digits around the point: weight of the first, sign, digits after the point to show."""
     number = value if isinstance(value, Decimal) else Decimal(cast(int, value))
     if not number.is_finite():
-        code = _NAN if number.is_nan() else (_INFINITY if number > 0 else _MINUS_INFINITY)
-        return _NUMERIC.pack(0, 0, code, 0)
+        return _NUMERIC.pack(0, 0, _NAN, 0) if number.is_nan() else _encode_infinity(number)
     sign, digits, exponent = number.as_tuple()
     scale = max(0, -cast(int, exponent))
     padded_scale = -(-scale // 4) * 4
@@ -70,6 +72,10 @@ def _encode_numeric(value: WireValue) -> bytes:
     groups.reverse()
     head = _NUMERIC.pack(len(groups), weight if groups else 0, _MINUS if sign and groups else 0, scale)
     return head + struct.pack(f"!{len(groups)}H", *groups)
+
+
+def _encode_infinity(number: Decimal) -> bytes:
+    return _NUMERIC.pack(0, 0, _INFINITY if number > 0 else _MINUS_INFINITY, _INFINITY_SCALE)
 
 
 def _encode_text(value: WireValue) -> bytes:
@@ -220,28 +226,28 @@ _SPECIAL = {_NAN: "NaN", _INFINITY: "Infinity", _MINUS_INFINITY: "-Infinity"}
 
 def _decode_date(data: bytes) -> date:
     days = _number("i", Kind.DATE)(data)
-    return _after_epoch(timedelta(days=days)).date()
+    return _after_epoch(days, _DAY).date()
 
 
 def _decode_time(data: bytes) -> time:
     micros = _number("q", Kind.TIME)(data)
     if not 0 <= micros < 86_400_000_000:
         raise Rejected("time out of range", sqlstate=times.DATETIME_RANGE)
-    return _after_epoch(timedelta(microseconds=micros)).time()
+    return _after_epoch(micros, _MICROSECOND).time()
 
 
 def _decode_timestamp(data: bytes) -> datetime:
     micros = _number("q", Kind.TIMESTAMP)(data)
-    return _after_epoch(micros * _MICROSECOND)
+    return _after_epoch(micros, _MICROSECOND)
 
 
 def _decode_timestamptz(data: bytes) -> datetime:
     return _decode_timestamp(data).replace(tzinfo=times.EPOCH_UTC.tzinfo)
 
 
-def _after_epoch(distance: timedelta) -> datetime:
+def _after_epoch(count: int, unit: timedelta) -> datetime:
     try:
-        return times.EPOCH + distance
+        return times.EPOCH + count * unit
     except OverflowError:
         raise Rejected("timestamp out of range: years 1 to 9999", sqlstate=times.DATETIME_RANGE) from None
 

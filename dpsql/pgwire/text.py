@@ -6,6 +6,7 @@ Must never accept what Postgres would refuse for the type.
 from __future__ import annotations
 
 import json
+import math
 import re
 import struct
 from collections.abc import Callable
@@ -53,28 +54,34 @@ def _encode_numeric(value: WireValue) -> bytes:
 
 
 def _encode_float8(value: WireValue) -> bytes:
-    return _format_float(cast(float, value), repr(float(cast(float, value))), 15)
+    number = float(cast(float, value))
+    if abs(number) >= 2**53 and math.isfinite(number):
+        return _format_float(number, _shortest(number, math.ulp(number), float), 15)
+    return _format_float(number, repr(number), 15)
 
 
 def _encode_float4(value: WireValue) -> bytes:
     number = cast(float, value)
-    return _format_float(number, _shortest_float4(number), 6)
+    ulp = math.ldexp(1.0, math.frexp(number)[1] - 24)
+    return _format_float(number, _shortest(number, ulp, lambda text: to_single(float(text))), 6)
 
 
-def _shortest_float4(value: float) -> str:
-    """The fewest digits that read back as the same single."""
-    if value != value or value in (float("inf"), float("-inf")):
-        return repr(value)
-    single = struct.pack("!f", value)
-    return next(text for digits in range(1, 18) if struct.pack("!f", float(text := f"{value:.{digits}g}")) == single)
+def _shortest(value: float, ulp: float, read: Callable[[str], float]) -> str:
+    """The fewest digits that are nearer to this float than to any other.
+
+    Postgres prints one digit more than Python does where the fewest lie just halfway, as only whole numbers can.
+    """
+    for digits in range(1, 18):
+        text = f"{value:.{digits}g}"
+        if read(text) == value and not (ulp > 1 and 2 * abs(int(Decimal(text)) - int(value)) == int(ulp)):
+            return text
+    return repr(value)
 
 
 def _format_float(value: float, shortest: str, fixed_below: int) -> bytes:
     """Postgres's layout of the shortest digits: an exponent below 1e-4 and from 10^fixed_below on."""
-    if value != value:
-        return b"NaN"
-    if value in (float("inf"), float("-inf")):
-        return b"Infinity" if value > 0 else b"-Infinity"
+    if not math.isfinite(value):
+        return b"NaN" if math.isnan(value) else (b"Infinity" if value > 0 else b"-Infinity")
     sign, digits, exponent = Decimal(shortest).normalize().as_tuple()
     point = len(digits) + cast(int, exponent) - 1
     text = "".join(map(str, digits))
@@ -197,7 +204,14 @@ def _parse_numeric(text: str) -> Decimal:
     value = Decimal(digits)
     if value.adjusted() >= MAX_NUMERIC or -cast(int, value.as_tuple().exponent) > MAX_NUMERIC:
         raise Rejected(f"value overflows numeric format: at most {MAX_NUMERIC} digits", sqlstate=OUT_OF_RANGE)
-    return value
+    return _plain(value)
+
+
+def _plain(value: Decimal) -> Decimal:
+    """Without an exponent above zero and without a negative zero, as numeric has neither."""
+    sign, digits, exponent = value.as_tuple()
+    shift = max(cast(int, exponent), 0)
+    return Decimal((sign if value else 0, digits + (0,) * shift, cast(int, exponent) - shift))
 
 
 def _parse_float(text: str, kind: Kind) -> float:
