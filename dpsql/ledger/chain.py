@@ -23,6 +23,7 @@ Row = tuple[int, int, str, str, str, str, str, str, int, str, str, str, str, str
 """An entry as the store holds it; amounts are decimal texts, for they may exceed 64 bits."""
 
 _FREE: Final = Cost()
+_TO_JSON: Final = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 
 
 def to_row(entry: Entry) -> Row:
@@ -76,8 +77,7 @@ def from_row(row: Row) -> Entry:
 
 def hash_of(row: Row, previous: str) -> str:
     """SHA-256, in hex, over the canonical JSON of the row without its own hash, and the hash of the entry before."""
-    text = json.dumps([previous, *row[:20]], separators=(",", ":"), allow_nan=False)
-    return hashlib.sha256(text.encode("ascii")).hexdigest()
+    return hashlib.sha256(_TO_JSON([previous, *row[:20]]).encode("ascii")).hexdigest()
 
 
 def draft(

@@ -172,6 +172,21 @@ def _small_disk(url: str) -> None:
     print(*until_failed(ledger))
 
 
+def _fork(url: str) -> None:
+    """A child that inherits an open ledger may not use it, and does not harm its parent's."""
+    ledger = open_ledger(url, DATASET)
+    child = os.fork()
+    if child == 0:
+        try:
+            debit(ledger, "alice", "the child's")
+        except Failed as error:
+            os._exit(7 if "after the fork" in error.cause else 1)
+        os._exit(0)
+    refused = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+    debit(ledger, "alice", "the parent's")
+    print(f"child {'refused' if refused else 'answered'}, parent answered")
+
+
 def _try(url: str) -> None:
     try:
         debit(open_ledger(url, DATASET), "alice", "key")
@@ -186,6 +201,8 @@ if __name__ == "__main__":
             _race(*rest)
         case ["unprivileged", url]:
             _unprivileged(url)
+        case ["fork", url]:
+            _fork(url)
         case ["small_disk", url]:
             _small_disk(url)
         case [step, url]:

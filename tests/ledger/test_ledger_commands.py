@@ -100,7 +100,8 @@ def test_no_ledger_no_balance(tmp_path: Path) -> None:
 def test_an_untouched_budget_allows_itself(accounting: str, tmp_path: Path) -> None:
     policy = load(written(tmp_path, accounting))
     balance = dataset_balance(policy, Cost())
-    assert (balance.epsilon_spent, balance.epsilon_left) == (0, 2)
+    assert balance.epsilon_spent == 0
+    assert balance.epsilon_left == 2
     assert balance.delta_left == balance.delta_limit == Decimal("1e-6") / (1 if accounting == "pure" else 2)
 
 
