@@ -85,7 +85,9 @@ def rho_from_epsilon(epsilon: Decimal, delta: Decimal) -> Fraction:
 
 @lru_cache(maxsize=4096)
 def epsilon_from_rho(rho: Fraction, delta: Decimal) -> Decimal:
-    """The least epsilon of which rho-zCDP implies (epsilon, delta)-DP, rounded up to 1e-15; may be 0."""
+    """The least epsilon of which rho-zCDP implies (epsilon, delta)-DP, rounded up to 1e-15; 0 for 0."""
+    if rho == 0:
+        return Decimal(0)
     _require_pair("rho", rho, delta)
     exact, log_delta = float(rho), math.log(delta)
     m = _argmax(lambda m: math.log1p(1 / m) + (log_delta + math.log1p(m)) / m - (1 + m) * exact)
@@ -158,7 +160,7 @@ def _exact_terms(m: float, delta: Decimal) -> tuple[Fraction, Fraction]:
 
 
 def _require_pair(what: str, loss: Decimal | Fraction, delta: Decimal) -> None:
-    if not loss > 0 or not 0 < delta < 1:
+    if not (math.isfinite(loss) and math.isfinite(delta) and loss > 0 and 0 < delta < 1):
         raise _bad_amount(f"must be above 0, and delta between 0 and 1: {what} {loss}, delta {delta}")
 
 

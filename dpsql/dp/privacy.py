@@ -8,9 +8,9 @@ Cost, from the mechanism and the sensitivity alone (exact fractions of the very 
 Costs compose by addition, each component on its own: epsilons by basic composition, rhos by lemma 1.7 of that paper.
 
 Calibration goes the other way and may only err towards more noise: the share is rounded down to the ledger's units of
-1e-15, and the scale is the least float that does not exceed it in exact arithmetic, so `cost_of` of what is returned
-never exceeds the share. `auto` needs no search: at equal rho the Gaussian's standard deviation sqrt(R / 2 rho) is below
-the Laplace's C1 / sqrt(rho), as R <= C1^2 always; under pure accounting only the Laplace exists.
+1e-15, and the scale is raised, float by float, until it does not exceed that in exact arithmetic, so `cost_of` of what
+is returned never exceeds the share. `auto` needs no search: at equal rho the Gaussian's standard deviation is
+sqrt(R / 2 rho), below the Laplace's C1 / sqrt(rho), as R <= C1^2 always; under pure accounting only the Laplace exists.
 
 Never: a cost rounded to nearest, or a scale from a float formula without the exact check.
 """
@@ -147,7 +147,7 @@ def best(l1: L1, l2: L2, share: Fraction, accounting: Accounting, preference: Pr
 
 
 def _least_scale(power: int, numerator: Fraction, share: Fraction) -> float:
-    """The least float s with numerator / s^power <= share, the share first rounded down to whole units; exact."""
+    """A float s, the least but for its neighbour, with numerator / s^power <= share exactly, in whole units of it."""
     available = units_down(share)
     if available < 1:
         raise _too_little()
@@ -157,8 +157,6 @@ def _least_scale(power: int, numerator: Fraction, share: Fraction) -> float:
     scale = float(target) if power == 1 else math.sqrt(target)
     while Fraction(scale) ** power < target:
         scale = math.nextafter(scale, math.inf)
-    while Fraction(below := math.nextafter(scale, 0.0)) ** power >= target:
-        scale = below
     return scale
 
 

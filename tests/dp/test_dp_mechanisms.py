@@ -55,9 +55,11 @@ def test_error95_is_the_smallest_sufficient(mechanism: Mechanism) -> None:
     assert t == 0 or 2 * tails[t - low] > 0.05
 
 
-@pytest.mark.parametrize("sigma", [1000.0, 1e4 / 3, 123_456.789])
+@pytest.mark.parametrize(
+    "sigma", [1000.0, 1e4 / 3, 123_456.789, 1960.50004 / 1.959963984540054, 1960.501 / 1.959963984540054]
+)
 def test_error95_of_wide_gaussians_is_exact(sigma: float) -> None:
-    """Against sums of 40 digits: the inside of t - 1 and of t lie on either side of 95 %."""
+    """In 40 digits, t suffices and t - 1 does not; at the last two sigmas the correction to the normal law decides."""
     t = error95(DiscreteGaussian(sigma))
     with mp.workdps(40):
         s = mp.mpf(sigma)

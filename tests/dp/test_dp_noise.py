@@ -63,7 +63,7 @@ def test_mutant_coarse_grid_is_caught(step: int) -> None:
     assert p_value(coarse, DiscreteLaplace(1e4)) < ALPHA
 
 
-@pytest.mark.parametrize("mechanism", [DiscreteLaplace(3.0), DiscreteGaussian(3.0)])
+@pytest.mark.parametrize("mechanism", [DiscreteLaplace(3.0), DiscreteGaussian(np.float64(3.0))])
 @pytest.mark.parametrize("n", [0, 1, 2, 1000])
 def test_draws_are_int64_vectors_of_any_length(mechanism: Mechanism, n: int) -> None:
     noise = draw(mechanism, n)
