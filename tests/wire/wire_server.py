@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import base64
+import hashlib
+import hmac
 import socket
 import ssl
 import struct
@@ -109,7 +112,7 @@ class FakeSession:
             case ["BIG", rows]:
                 yield from self._big(int(rows))
             case ["CRASH"]:
-                raise ZeroDivisionError("secret 4711")
+                raise ZeroDivisionError(f"secret {4710 + 1}")
             case [command, *_] if command in ("BEGIN", "COMMIT", "ROLLBACK", "SET"):
                 yield m.CommandComplete(command)
             case _:
@@ -266,6 +269,51 @@ class Raw:
         """The next message's type and payload; empty at the end."""
         head = self.read(5)
         return (head[:1], self.read(struct.unpack("!i", head[1:])[0] - 4)) if len(head) == 5 else (b"", b"")
+
+    def login(self, password: str = PASSWORD) -> dict[str, str]:
+        """Startup and SCRAM; what ParameterStatus says, and `pid` and `secret` in hex."""
+        self.send(startup())
+        self.prove(password)
+        facts: dict[str, str] = {}
+        while (message := self.message())[0] != b"Z":
+            if message[0] == b"S":
+                name, value = message[1].decode().split("\0")[:2]
+                facts[name] = value
+            elif message[0] == b"K":
+                facts |= {"pid": str(struct.unpack("!i", message[1][:4])[0]), "secret": message[1][4:].hex()}
+            elif message[0] in (b"E", b""):
+                raise AssertionError(message)
+        return facts
+
+    def prove(self, password: str = PASSWORD) -> None:
+        assert self.message()[0] == b"R"
+        bare = "n=,r=abc"
+        initial = f"n,,{bare}".encode()
+        self.send(frame(b"p", b"SCRAM-SHA-256\0" + struct.pack("!i", len(initial)) + initial))
+        first = self.message()[1][4:].decode()
+        nonce, salt, iterations = (part[2:] for part in first.split(",", 2))
+        salted = hashlib.pbkdf2_hmac("sha256", password.encode(), base64.b64decode(salt), int(iterations))
+        key = hmac.digest(salted, b"Client Key", "sha256")
+        unproved = f"c=biws,r={nonce}"
+        signature = hmac.digest(hashlib.sha256(key).digest(), f"{bare},{first},{unproved}".encode(), "sha256")
+        proof = base64.b64encode(bytes(a ^ b for a, b in zip(key, signature, strict=True))).decode()
+        self.send(frame(b"p", f"{unproved},p={proof}".encode()))
+
+    def query(self, text: str) -> None:
+        self.send(frame(b"Q", text.encode() + b"\0"))
+
+    def answer(self) -> list[bytes]:
+        """The types of the messages up to ReadyForQuery, or to the end."""
+        types: list[bytes] = []
+        while not types or types[-1] not in (b"Z", b""):
+            types.append(self.message()[0])
+        return types
+
+    def fields(self) -> dict[str, str]:
+        """The fields of an ErrorResponse, which must come next among notices and statuses."""
+        while (message := self.message())[0] not in (b"E", b""):
+            pass
+        return {part[:1]: part[1:] for part in message[1].decode().split("\0") if part}
 
     def rest(self) -> bytes:
         """All up to the end of the connection; a reset is an end too."""
