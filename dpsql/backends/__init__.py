@@ -64,11 +64,21 @@ def open_backend(url: str, timezone: str) -> Backend:
 
         return DuckdbBackend(rest, timezone)
     if scheme in ("postgresql", "postgres"):
-        from dpsql.backends.postgres import PostgresBackend
-
-        return PostgresBackend(url, timezone)
+        return _postgres(url, timezone)
     if scheme == "spark":
         raise Rejected("The Spark backend does not exist yet.", sqlstate=NOT_SUPPORTED, hint="Use DuckDB or Postgres.")
     raise Rejected(
         "The backend's URL is of no known kind.", sqlstate=BAD_PARAMETER, hint="Write duckdb:FILE or postgresql://..."
     )
+
+
+def _postgres(url: str, timezone: str) -> Backend:
+    try:
+        from dpsql.backends.postgres import PostgresBackend
+    except ImportError:
+        raise Rejected(
+            "The Postgres backend needs psycopg.",
+            sqlstate=NOT_SUPPORTED,
+            hint="Install it with: pip install 'dpsql[postgres]'",
+        ) from None
+    return PostgresBackend(url, timezone)

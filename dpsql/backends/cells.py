@@ -6,13 +6,13 @@ SQL or the backend is broken, and fails the statement; no value ever stands in t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from uuid import UUID
 
-from dpsql.errors import Failed
-from dpsql.types import ExactCells, Kind, SqlType, Value
+from dpsql.errors import BAD_PARAMETER, Failed, Rejected
+from dpsql.types import Column, ExactCells, Kind, Relation, Value
 
 CELL_LIMIT = 2**62
 MAX_GROUPS = 1_000_000
@@ -69,16 +69,26 @@ def _in_utc(value: Value) -> Value:
     return value.astimezone(UTC) if isinstance(value, datetime) and value.tzinfo is not None else value
 
 
-def public_values(rows: Iterable[Row], types: Sequence[SqlType]) -> Iterator[tuple[Value, ...]]:
-    """Public rows as values of their columns' types. Raises Failed for a value Python cannot hold (year 20000)."""
-    expected = tuple(_PYTHON[of.kind] for of in types)
-    for row in rows:
-        yield tuple(_public(value, kind) for value, kind in zip(row, expected, strict=True))
+def public_relation(table: str, columns: tuple[Column, ...], rows: Sequence[Row]) -> Relation:
+    """A public table's snapshot. Raises Rejected where it is too large or holds what Python cannot (year 20000)."""
+    if len(rows) > MAX_PUBLIC_ROWS:
+        raise Rejected(f"The public table {table} has more than {MAX_PUBLIC_ROWS} rows.", sqlstate=BAD_PARAMETER)
+    expected = tuple(_PYTHON[column.type.kind] for column in columns)
+    try:
+        return Relation(columns, tuple(tuple(map(_public, row, expected)) for row in rows))
+    except TypeError:
+        raise unreadable(table) from None
+
+
+def unreadable(table: str) -> Rejected:
+    """A public table that cannot be copied; the operator has to know which."""
+    hint = "Are all dates between the years 1 and 9999?"
+    return Rejected(f"The public table {table} cannot be read.", sqlstate=BAD_PARAMETER, hint=hint)
 
 
 def _public(value: object, expected: type) -> Value:
     if value is None:
         return None
     if type(value) is not expected or not isinstance(value, _KEY_TYPES):
-        raise Failed("a public value does not fit its column's type")
+        raise TypeError("a public value does not fit its column's type")
     return _in_utc(value)

@@ -16,7 +16,7 @@ from typing import Literal
 import duckdb
 
 from dpsql.backends import Cancel
-from dpsql.backends.cells import MAX_PUBLIC_ROWS, exact_cells, public_values
+from dpsql.backends.cells import MAX_PUBLIC_ROWS, exact_cells, public_relation
 from dpsql.backends.watch import Guard, Watch, stopped
 from dpsql.errors import BAD_PARAMETER, DpsqlError, Failed, Rejected
 from dpsql.types import Column, ExactCells, Kind, Relation, SqlType, TableFacts
@@ -129,9 +129,7 @@ class DuckdbBackend:
         columns = tuple(column for column in self.facts([table])[table].columns if column.type.kind is not Kind.UNKNOWN)
         names = ", ".join(_quoted(column.name) for column in columns)
         rows = self._rows(f"SELECT {names} FROM {_table(table)} ORDER BY {names} LIMIT {MAX_PUBLIC_ROWS + 1}")
-        if len(rows) > MAX_PUBLIC_ROWS:
-            raise Rejected(f"The public table {table} has more than {MAX_PUBLIC_ROWS} rows.", sqlstate=BAD_PARAMETER)
-        return Relation(columns, tuple(public_values(rows, [column.type for column in columns])))
+        return public_relation(table, columns, rows)
 
     def fetch(self, sql: str, key_columns: int, timeout: float, cancel: Cancel | None = None) -> ExactCells:
         with closing(self._connection.cursor()) as cursor, self._watch.guard(cursor.interrupt, timeout) as guard:

@@ -17,11 +17,11 @@ from psycopg import sql as quoting
 from psycopg.rows import TupleRow
 
 from dpsql.backends import Cancel
-from dpsql.backends.cells import MAX_PUBLIC_ROWS, exact_cells, public_values
+from dpsql.backends.cells import MAX_PUBLIC_ROWS, exact_cells, public_relation, unreadable
 from dpsql.backends.postgres_facts import SCHEMA, table_facts
 from dpsql.backends.watch import Guard, Watch, stopped
 from dpsql.errors import BAD_PARAMETER, DpsqlError, Failed, Rejected
-from dpsql.types import ExactCells, Kind, Relation, TableFacts
+from dpsql.types import Column, ExactCells, Kind, Relation, TableFacts
 
 MAX_CONNECTIONS = 8
 _INT8_OID = 20
@@ -78,19 +78,22 @@ class PostgresBackend:
         return False
 
     def public_rows(self, table: str) -> Relation:
+        found = self.facts([table])[table]
+        columns = tuple(column for column in found.columns if column.type.kind is not Kind.UNKNOWN)
+        try:
+            return public_relation(table, columns, self._all_rows(table, columns))
+        except Failed:
+            raise unreadable(table) from None
+
+    def _all_rows(self, table: str, columns: tuple[Column, ...]) -> list[TupleRow]:
         with self._started() as connection:
-            found = table_facts(connection, [table])[table]
-            columns = tuple(column for column in found.columns if column.type.kind is not Kind.UNKNOWN)
             statement = quoting.SQL("SELECT {names} FROM {table} ORDER BY {order} LIMIT {limit}").format(
                 names=quoting.SQL(", ").join(_read(column.name, column.type.kind) for column in columns),
                 table=quoting.Identifier(SCHEMA, table),
                 order=quoting.SQL(", ").join(quoting.Literal(place) for place in range(1, len(columns) + 1)),
                 limit=quoting.Literal(MAX_PUBLIC_ROWS + 1),
             )
-            rows = connection.execute(statement, binary=True).fetchall()
-        if len(rows) > MAX_PUBLIC_ROWS:
-            raise Rejected(f"The public table {table} has more than {MAX_PUBLIC_ROWS} rows.", sqlstate=BAD_PARAMETER)
-        return Relation(columns, tuple(public_values(rows, [column.type for column in columns])))
+            return connection.execute(statement, binary=True).fetchall()
 
     def fetch(self, sql: str, key_columns: int, timeout: float, cancel: Cancel | None = None) -> ExactCells:
         with self._slot(timeout) as connection, self._transaction(connection, timeout) as guard:

@@ -138,6 +138,8 @@ _PRIVACY_EXAMPLE = (
 class Document(_Section):
     """One policy file."""
 
+    model_config = ConfigDict(title="dpsql policy")
+
     dpsql: Literal[1] = Field(examples=[1], description="version of this format")
     dataset: str = Field(examples=["my-dataset"], description="immutable: the ledger is keyed by it")
     backend: str = Field(examples=["duckdb:data.duckdb"], description="duckdb:FILE or postgresql://...")

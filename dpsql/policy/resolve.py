@@ -68,8 +68,7 @@ def unique_needed(policy: Policy) -> tuple[tuple[str, frozenset[str]], ...]:
 def _usable(name: str, against: _Against) -> bool:
     found = against.facts.get(name)
     if found is None:
-        known = [table for table in against.facts if table not in against.policy.tables]
-        fix = did_you_mean(name, known) if known else "create it, or remove it from the policy"
+        fix = "create it, or remove it from the policy"
         against.problems.add(("tables", name), "is no table in the backend", fix)
         return False
     for problem in found.problems:

@@ -32,6 +32,7 @@ CREATE TABLE shops (shop VARCHAR PRIMARY KEY, opened TIMESTAMPTZ);
 INSERT INTO shops VALUES ('b', '2020-01-01 00:00+02'), ('B', NULL), ('a', NULL);
 CREATE TABLE far (day DATE);
 INSERT INTO far VALUES ('20000-01-01');
+CREATE TABLE mixed (a INTEGER, tags VARCHAR[]);
 CREATE VIEW a_view AS SELECT * FROM people;
 CREATE MACRO harmless(x) AS x + 1;
 CREATE SCHEMA hidden;
@@ -129,14 +130,12 @@ def test_public_rows_are_ordered_and_in_utc(backend: DuckdbBackend) -> None:
 
 
 def test_public_rows_that_no_client_could_see_are_refused(backend: DuckdbBackend) -> None:
-    with pytest.raises(Failed):
+    with pytest.raises(Rejected, match="public table far cannot be read"):
         backend.public_rows("far")
 
 
 def test_public_rows_leave_out_columns_of_unknown_type(backend: DuckdbBackend) -> None:
-    relation: Relation = backend.public_rows("people")
-    assert "tags" not in [column.name for column in relation.columns]
-    assert relation.rows[0][:2] == (1, 30)
+    assert [column.name for column in backend.public_rows("mixed").columns] == ["a"]
 
 
 def test_fetch_splits_keys_and_cells(backend: DuckdbBackend) -> None:

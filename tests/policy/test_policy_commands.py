@@ -64,7 +64,7 @@ def test_check_refuses_what_does_not_fit_the_backend(demo: Path) -> None:
 
 
 def test_check_prints_the_schema() -> None:
-    assert json.loads(_check("--schema").stdout)["title"] == "Document"
+    assert json.loads(_check("--schema").stdout)["title"] == "dpsql policy"
 
 
 def test_check_without_a_policy_is_wrong_usage() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -300,3 +301,17 @@ def test_the_demo_policy_is_good() -> None:
     policy = load(Path(__file__).parents[2] / "policies" / "nyc-flights.yaml")
     assert policy.dataset == "nyc-flights"
     assert policy.tables["planes"].max_rows == 1
+
+
+@pytest.mark.parametrize("odd", ["~", "-1", "'x'", "[[]]", "{a: {b: c}}"])
+def test_no_odd_value_anywhere_does_more_than_be_refused(odd: str) -> None:
+    """Every `key: value` of the file is replaced in turn; only PolicyError may come out."""
+    refused: list[PolicyError] = []
+    for found in re.finditer(r"(?<=: )[^,{}\[\]\n]+", GOOD):
+        try:
+            _load(GOOD[: found.start()] + odd + GOOD[found.end() :])
+        except PolicyError as refusal:
+            refused.append(refusal)
+    assert len(refused) > 40
+    assert all(problem.line for refusal in refused for problem in refusal.problems)
+    assert not any("sentinel" in str(refusal) for refusal in refused)
