@@ -17,16 +17,20 @@ class CancelKeys:
     """The keys of the sessions that are open; used by the event loop's thread only."""
 
     def __init__(self) -> None:
-        self._open: dict[int, tuple[bytes, SessionLike]] = {}
+        self._open: dict[int, tuple[bytes, SessionLike | None]] = {}
 
-    def issue(self, session: SessionLike) -> BackendKeyData:
-        """New keys for a session, valid until `revoke`."""
+    def issue(self) -> BackendKeyData:
+        """New keys, taken until `revoke`."""
         pid = 0
         while pid == 0 or pid in self._open:
             pid = secrets.randbits(_PID_BITS)
         keys = BackendKeyData(pid, secrets.token_bytes(_SECRET_BYTES))
-        self._open[pid] = (keys.secret, session)
+        self._open[pid] = (keys.secret, None)
         return keys
+
+    def open(self, keys: BackendKeyData, session: SessionLike) -> None:
+        """From here on these keys cancel that session."""
+        self._open[keys.pid] = (keys.secret, session)
 
     def revoke(self, keys: BackendKeyData) -> None:
         self._open.pop(keys.pid, None)

@@ -80,6 +80,11 @@ class Channel(asyncio.Protocol):
         if data and not self.lost.is_set():
             self._open().write(data)
 
+    @property
+    def full(self) -> bool:
+        """Whether more should be written only after `drain`, or never."""
+        return not self._writable.is_set() or self.lost.is_set()
+
     async def drain(self) -> None:
         """Waits until the client has read enough for more to be written. Raises ConnectionResetError if it left."""
         await self._writable.wait()

@@ -91,7 +91,7 @@ class Server:
             await self._converse(channel, connection)
         except GoneError:
             pass
-        except DpsqlError as error:
+        except Rejected as error:
             _last_words(channel, connection, error)
         except asyncio.CancelledError:
             _last_words(channel, connection, Rejected("terminating connection: shutdown", sqlstate=SHUTDOWN))
@@ -117,12 +117,12 @@ class Server:
             await self._workers.cancel(session)
 
     async def _session(self, channel: Channel, connection: Connection, identity: Identity) -> None:
-        make = partial(self._session_factory, identity.user, identity.database, identity.parameters)
-        session = await self._workers.run(make)
-        keys = self._keys.issue(session)
+        keys = self._keys.issue()
+        make = partial(self._session_factory, identity.user, identity.database, identity.parameters, keys.pid)
         try:
-            greeting: list[m.BackendMessage] = [m.ParameterStatus(*pair) for pair in session.reported.items()]
-            greeting += (keys, m.ReadyForQuery("I"))
+            session = await self._workers.run(make)
+            self._keys.open(keys, session)
+            greeting = (*session.greeting(), keys, m.ReadyForQuery("I"))
             channel.write(b"".join(map(connection.send, greeting)))
             while (event := await self._next(channel, connection)) is not None:
                 await self._answer(channel, Turn(connection, session, event), session)
@@ -159,6 +159,8 @@ class Server:
 
     async def _written(self, channel: Channel, turn: Turn) -> None:
         """Waits for the client to read. Raises GoneError if it does not."""
+        if not channel.full:
+            return
         try:
             async with asyncio.timeout(self._limits.write):
                 await channel.drain()
@@ -195,7 +197,7 @@ async def _part(channel: Channel) -> None:
 
 def _incident(error: Exception) -> Failed:
     """Logs where it happened, never what the exception says: its text may quote data."""
-    failed = Failed(type(error).__name__)
+    failed = error if isinstance(error, Failed) else Failed(type(error).__name__)
     trace = "".join(traceback.format_tb(error.__traceback__))
     _log.error("incident %s: %s\n%s", failed.incident, failed.cause, trace)
     return failed

@@ -11,9 +11,8 @@ from dpsql.pgwire.messages import BackendMessage, SessionMessage
 class SessionLike(Protocol):
     """One client's state. `handle` and the iterator it returns run in worker threads, never two at once."""
 
-    @property
-    def reported(self) -> Mapping[str, str]:
-        """The parameters that a client is told of at the start, by the names that it knows."""
+    def greeting(self) -> tuple[BackendMessage, ...]:
+        """The ParameterStatus messages of a new session."""
         ...
 
     def handle(self, event: SessionMessage) -> Iterator[BackendMessage]:
@@ -26,9 +25,12 @@ class SessionLike(Protocol):
 
 
 class SessionFactory(Protocol):
-    """Makes the session of a user who has proved who they are; Rejected ends the connection with that error."""
+    """Makes the session of a user who has proved who they are; Rejected ends the connection with that error.
 
-    def __call__(self, user: str, database: str, parameters: tuple[tuple[str, str], ...]) -> SessionLike: ...
+    `parameters` are those of the StartupMessage, `pid` the number that the client knows the session by.
+    """
+
+    def __call__(self, user: str, database: str, parameters: tuple[tuple[str, str], ...], pid: int) -> SessionLike: ...
 
 
 Users = Callable[[], Mapping[str, str]]

@@ -25,8 +25,8 @@ class Workers:
         self._cancels = ThreadPoolExecutor(2, thread_name_prefix="dpsql-cancel")
 
     async def run(self, call: Callable[[], T]) -> T:
-        """Runs a statement's work; a caller that is cancelled does not stop it."""
-        return await asyncio.shield(asyncio.get_running_loop().run_in_executor(self._statements, call))
+        """Runs a statement's work; a caller that is cancelled stops it only if it has not begun."""
+        return await asyncio.get_running_loop().run_in_executor(self._statements, call)
 
     async def cancel(self, session: SessionLike) -> None:
         """Cancels what a session does, and waits until it is told."""
@@ -53,7 +53,7 @@ class Turn:
         self.finished = False
 
     def portion(self, most: int) -> bytes:
-        """The next bytes to send: up to a ReadyForQuery, which should not wait for the next statement, or to `most`.
+        """The next bytes to send: to the end, to `most`, or to a ReadyForQuery before another statement.
 
         May block, as the session does.
         """
@@ -63,7 +63,7 @@ class Turn:
             data = self._connection.send(message)
             parts.append(data)
             size += len(data)
-            if size >= most or isinstance(message, ReadyForQuery):
+            if size >= most or (isinstance(message, ReadyForQuery) and self._connection.buffered):
                 return b"".join(parts)
         self.finished = True
         return b"".join(parts)

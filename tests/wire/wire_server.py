@@ -45,15 +45,16 @@ class FakeSession:
     user: str
     database: str
     parameters: tuple[tuple[str, str], ...]
+    pid: int
     cancelled: threading.Event = field(default_factory=threading.Event)
     sleeping: threading.Event = field(default_factory=threading.Event)
     statements: dict[str, m.Parse] = field(default_factory=dict)
     bound: m.Bind = field(default_factory=lambda: m.Bind("", ""))
     rows_sent: int = 0
 
-    @property
-    def reported(self) -> dict[str, str]:
-        return {**FIXED, "session_authorization": self.user}
+    def greeting(self) -> tuple[m.BackendMessage, ...]:
+        reported = {**FIXED, "session_authorization": self.user}
+        return tuple(m.ParameterStatus(name, value) for name, value in reported.items())
 
     def cancel(self) -> None:
         self.cancelled.set()
@@ -186,10 +187,10 @@ def serving(tls: Certificate | None = None, limits: Limits | None = None) -> Ite
     """A server on a free port of this machine, stopped at the end."""
     sessions: list[FakeSession] = []
 
-    def make(user: str, database: str, parameters: tuple[tuple[str, str], ...]) -> FakeSession:
+    def make(user: str, database: str, parameters: tuple[tuple[str, str], ...], pid: int) -> FakeSession:
         if database == "nowhere":
             raise Rejected('database "nowhere" does not exist', sqlstate="3D000")
-        sessions.append(FakeSession(user, database, parameters))
+        sessions.append(FakeSession(user, database, parameters, pid))
         return sessions[-1]
 
     server = Server(make, lambda: USERS, ("127.0.0.1", 0), tls, limits)
