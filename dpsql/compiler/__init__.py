@@ -1,0 +1,93 @@
+"""The compiler, on one screen: a statement's text and the policy in, releases with their prices and a remainder out.
+
+Every stage is a pure function: nothing here reads data, a clock or a socket, so EXPLAIN, Describe and prices are exact,
+free and the same for neighbouring databases.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from zoneinfo import ZoneInfo
+
+from dpsql.compiler.algebra import Lit
+from dpsql.compiler.bind.joins import Numbers
+from dpsql.compiler.parse import parse
+from dpsql.compiler.plan import PlannedRelease, Terms, plan
+from dpsql.compiler.public import Remainder, translate
+from dpsql.compiler.split import Split, split
+from dpsql.policy.schema import Schema
+from dpsql.types import TEXT, UNKNOWN, Column, Cost, SqlType, Value
+
+__all__ = ["Compiled", "Terms", "compile_statement"]
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """A statement, ready to be answered.
+
+    `releases` in an order in which each depends on earlier ones only; `derived[i]` is the remainder that makes the
+    public relation `i`, read by later releases. `parameter_types` are those that Describe announces.
+    """
+
+    releases: tuple[PlannedRelease, ...]
+    derived: tuple[Remainder, ...]
+    remainder: Remainder
+    columns: tuple[Column, ...]
+    parameter_types: tuple[SqlType, ...]
+    public_tables: tuple[str, ...]
+    cost: Cost
+
+
+def compile_statement(
+    text: str,
+    schema: Schema,
+    terms: Terms,
+    tables: frozenset[str] | None = None,
+    parameters: tuple[tuple[SqlType, Value], ...] = (),
+) -> Compiled:
+    """parse -> split (which binds) -> plan -> translate. Raises `Rejected` with the reason and its position.
+
+    `tables`: those that the user may see, None for all. A parameter of UNKNOWN type takes one from its place.
+    """
+    privacy = schema.policy.privacy
+    zone = ZoneInfo(schema.policy.timezone)
+    literals = tuple(Lit(value, type_) for type_, value in parameters)
+    state = Split(schema, tables, literals, terms.max_groups, Numbers(schema), zone)
+    tree = split(parse(text), state)
+    columns = tuple(state.relations[f"_r{i}"] for i in range(len(state.aggregations)))
+    releases = _ordered(plan(tuple(state.aggregations), columns, privacy, terms), state)
+    remainder = translate(tree, state.relations, schema.policy.timezone)
+    public = tuple(name for name in state.relations if not name.startswith("_r"))
+    return Compiled(
+        releases=releases,
+        derived=tuple(d.remainder for d in state.derived),
+        remainder=remainder,
+        columns=remainder.columns,
+        parameter_types=_parameter_types(parameters, state),
+        public_tables=public,
+        cost=sum((r.cost for r in releases), Cost()),
+    )
+
+
+def _ordered(releases: tuple[PlannedRelease, ...], state: Split) -> tuple[PlannedRelease, ...]:
+    """Inner releases before those that read them."""
+    done: dict[int, PlannedRelease] = {}
+
+    def visit(index: int) -> None:
+        if index in done:
+            return
+        for derived in releases[index].aggregation.depends_on:
+            for name in state.derived[derived].remainder.relations:
+                if name.startswith("_r"):
+                    visit(int(name[2:]))
+        done[index] = releases[index]
+
+    for index in range(len(releases)):
+        visit(index)
+    return tuple(done.values())
+
+
+def _parameter_types(parameters: tuple[tuple[SqlType, Value], ...], state: Split) -> tuple[SqlType, ...]:
+    count = max([len(parameters), *(i + 1 for i in state.inferred)])
+    declared = [t for t, _ in parameters] + [UNKNOWN] * (count - len(parameters))
+    return tuple(state.inferred.get(i, TEXT) if t == UNKNOWN else t for i, t in enumerate(declared))

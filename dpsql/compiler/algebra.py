@@ -1,0 +1,297 @@
+"""The closed algebra: all that can ever be sent to a backend is built from these nodes.
+
+Decides which expressions, relations and aggregations exist. Names in it are made by the binder (`t0_amount`), never
+taken from the client. Every node is frozen and compares by value, so a canonical text of a tree identifies what it
+measures whatever the client's spelling was.
+
+Totality: an expression's `Domain.reach` bounds its absolute value for *every* row the backend may hold, declared or
+not; the emitters use it to choose an arithmetic that cannot overflow. `lower`/`upper`/`values` are declarations, used
+for clamps, key domains and prices; privacy never hangs on them being true.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from decimal import Decimal
+from fractions import Fraction
+from typing import Literal
+
+from dpsql.types import SqlType, Value
+
+Bound = Fraction | None
+
+INT8_MAX = 2**63 - 1
+WIDE_MAX = 2**126
+FLOAT_REACH = Fraction(10**15)
+FLOAT_GRAIN = Fraction(1, 10**30)
+"""Binary floats are read within +-10^15, and below 10^-30 as 0, wherever they take part in arithmetic."""
+
+
+@dataclass(frozen=True, slots=True)
+class Domain:
+    """What is declared (or follows) about an expression's values, NULL apart.
+
+    `lower` and `upper` bound numbers; `first` and `last` bound dates and timestamps; `values` lists all values.
+    `nullable`: NULL belongs to the public domain. `reach`: certain bound of the absolute value of a number. `grain`:
+    certain bound from below of every absolute value that is not 0, so that divisions and products stay representable.
+    """
+
+    lower: Bound = None
+    upper: Bound = None
+    values: tuple[Value, ...] | None = None
+    first: Value = None
+    last: Value = None
+    nullable: bool = True
+    reach: Fraction = FLOAT_REACH
+    grain: Fraction = FLOAT_GRAIN
+
+    @property
+    def bounded(self) -> bool:
+        return self.lower is not None and self.upper is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Col:
+    """A column of the relation below, by its unique name in the release. `origin`: the declared column it is."""
+
+    name: str
+    type: SqlType
+    domain: Domain = field(default=Domain(), compare=False)
+    origin: tuple[str, str] | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Lit:
+    """A constant; `value` has `type`'s Python type."""
+
+    value: Value
+    type: SqlType
+
+    @property
+    def domain(self) -> Domain:
+        if self.value is None:
+            return Domain(nullable=True, reach=Fraction(0), grain=Fraction(1))
+        if isinstance(self.value, int | float | Decimal) and not isinstance(self.value, bool):
+            number = Fraction(self.value)
+            return Domain(
+                number, number, (self.value,), nullable=False, reach=abs(number), grain=abs(number) or Fraction(1)
+            )
+        return Domain(values=(self.value,), first=self.value, last=self.value, nullable=False)
+
+
+Op = Literal[
+    "and", "or", "not",
+    "eq", "ne", "lt", "le", "gt", "ge", "is_null", "distinct", "is_true", "is_false", "in", "like", "ilike",
+    "add", "sub", "mul", "div", "idiv", "mod", "neg", "abs", "floor", "ceil", "round", "trunc", "sign",
+    "coalesce", "nullif", "least", "greatest",
+    "date_trunc", "extract", "add_interval", "date_diff",
+    "to_int", "to_float", "to_numeric", "to_date", "to_timestamp", "bool_to_int",
+    "lower", "upper", "length", "substring", "concat", "trim",
+]  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A total operator or function applied to its arguments; see `emit.common` for the form of each."""
+
+    op: Op
+    args: tuple[Expr, ...]
+    type: SqlType
+    domain: Domain = field(default=Domain(), compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """The first branch whose condition is true, else `default` (None: NULL)."""
+
+    branches: tuple[tuple[Expr, Expr], ...]
+    default: Expr | None
+    type: SqlType
+    domain: Domain = field(default=Domain(), compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Scalar:
+    """The single value of a release that is computed before this one (`x > (SELECT AVG(x) ...)`)."""
+
+    rows: int
+    type: SqlType
+    domain: Domain = field(default=Domain(), compare=False)
+
+
+Expr = Col | Lit | Call | Case | Scalar
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """A declared table. `columns` pairs each backend column with its name here. NULL units are dropped here.
+
+    `unit`: the column's name here, None for public tables and for tables whose unit comes over a path.
+    `row_unit`: the row's own identity is the unit. `enforce_rows`: at most so many rows a unit, made true by the SQL.
+    """
+
+    table: str
+    columns: tuple[tuple[str, Col], ...]
+    unit: str | None = None
+    row_unit: bool = False
+    enforce_rows: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """A public relation computed before this release: rows of the remainder of an earlier one."""
+
+    index: int
+    columns: tuple[Col, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Rows for which every condition is true; conditions in canonical order."""
+
+    input: Node
+    conditions: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """Adds computed columns to those of the input."""
+
+    input: Node
+    columns: tuple[tuple[str, Expr], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """`left`: keeps the rows of the left side. `conditions` holds the proof of equal units where both are private."""
+
+    kind: Literal["inner", "left"]
+    left: Node
+    right: Node
+    conditions: tuple[Expr, ...]
+
+
+Node = Scan | Rows | Filter | Project | Join
+
+AggregateKind = Literal["count", "sum", "avg", "count_units"]
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """One aggregate of a release. `condition`: FILTER. `argument` None: COUNT(*), or the unit for `count_units`."""
+
+    kind: AggregateKind
+    argument: Expr | None
+    condition: Expr | None
+    type: SqlType
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregation:
+    """A private aggregation before planning: one release.
+
+    `unit`: the name of the unit's column in `input`, None when every row is its own unit and no row multiplies.
+    `one_group`: the SQL guarantees that a unit has rows in at most one group. `one_row`: at most one row in all.
+    `depends_on`: indices of the public relations that must be computed first.
+    """
+
+    input: Node
+    unit: str | None
+    keys: tuple[Expr, ...]
+    names: tuple[str, ...]
+    aggregates: tuple[Aggregate, ...]
+    max_groups: int
+    max_rows: int
+    one_group: bool = False
+    one_row: bool = False
+    depends_on: tuple[int, ...] = ()
+    tables: tuple[str, ...] = ()
+
+
+def children(expr: Expr) -> tuple[Expr, ...]:
+    """The direct arguments of an expression."""
+    match expr:
+        case Call(args=args):
+            return args
+        case Case(branches=branches, default=default):
+            flat = tuple(part for branch in branches for part in branch)
+            return flat if default is None else (*flat, default)
+        case _:
+            return ()
+
+
+def columns_of(expr: Expr) -> Iterator[Col]:
+    """All columns an expression reads."""
+    if isinstance(expr, Col):
+        yield expr
+    for child in children(expr):
+        yield from columns_of(child)
+
+
+def is_constant(expr: Expr) -> bool:
+    return next(columns_of(expr), None) is None and not isinstance(expr, Scalar)
+
+
+def conjuncts(expr: Expr) -> tuple[Expr, ...]:
+    """The parts of a conjunction."""
+    if isinstance(expr, Call) and expr.op == "and":
+        return tuple(part for arg in expr.args for part in conjuncts(arg))
+    return (expr,)
+
+
+def canonical(expr: Expr) -> str:
+    """A text that equal expressions share; the order of AND and OR arguments does not matter."""
+    match expr:
+        case Col(name=name):
+            return name
+        case Lit(value=value, type=type_):
+            return f"{value!r}:{type_}"
+        case Scalar(rows=rows):
+            return f"rows{rows}"
+        case Call(op=op, args=args, type=type_):
+            parts = [canonical(arg) for arg in args]
+            if op in ("and", "or", "in"):
+                parts = [*parts[:1], *sorted(parts[1:])] if op == "in" else sorted(parts)
+            return f"{op}({','.join(parts)}):{type_}"
+        case Case(branches=branches, default=default):
+            inner = ",".join(f"{canonical(c)}?{canonical(v)}" for c, v in branches)
+            return f"case({inner},{canonical(default) if default else 'null'})"
+
+
+def conjunction(conditions: tuple[Expr, ...]) -> tuple[Expr, ...]:
+    """Conditions flattened, without repeats, in canonical order."""
+    flat = {canonical(part): part for condition in conditions for part in conjuncts(condition)}
+    return tuple(flat[key] for key in sorted(flat))
+
+
+def outputs(node: Node) -> frozenset[str]:
+    """The names of all columns that a relation offers to the node above."""
+    match node:
+        case Scan(columns=columns, unit=unit):
+            names = frozenset(col.name for _, col in columns)
+            return names if unit is None else names | {unit}
+        case Rows(columns=columns):
+            return frozenset(col.name for col in columns)
+        case Filter(input=inner):
+            return outputs(inner)
+        case Project(input=inner, columns=columns):
+            return outputs(inner) | {name for name, _ in columns}
+        case Join(left=left, right=right):
+            return outputs(left) | outputs(right)
+
+
+def describe(node: Node) -> str:
+    """A canonical text of a relation, for fingerprints."""
+    match node:
+        case Scan(table=table, columns=columns, unit=unit, row_unit=row_unit, enforce_rows=limit):
+            prefix = columns[0][1].name.split("_", 1)[0] if columns else ""
+            return f"scan({table} as {prefix},{unit},{row_unit},{limit})"
+        case Rows(index=index, columns=columns):
+            return f"rows({index},{','.join(c.name for c in columns)})"
+        case Filter(input=inner, conditions=conditions):
+            return f"filter({describe(inner)},{';'.join(canonical(c) for c in conditions)})"
+        case Project(input=inner, columns=columns):
+            return f"project({describe(inner)},{';'.join(f'{n}={canonical(e)}' for n, e in columns)})"
+        case Join(kind=kind, left=left, right=right, conditions=conditions):
+            return f"{kind}({describe(left)},{describe(right)},{';'.join(canonical(c) for c in conditions)})"

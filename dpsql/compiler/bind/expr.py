@@ -1,0 +1,655 @@
+"""Scalar expressions: sqlglot nodes to the closed algebra, with Postgres's types and derived domains.
+
+Decides which operators and functions exist over private rows. Everything is by allow-list: an unknown node, or an
+argument that the rule for its node does not read, is refused. Every form chosen here has a total translation in each
+dialect (see `emit`), whatever the rows hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from datetime import UTC, tzinfo
+from fractions import Fraction
+from typing import Any
+
+from sqlglot import exp
+
+from dpsql.compiler import domains
+from dpsql.compiler.algebra import WIDE_MAX, Call, Case, Domain, Expr, Lit, Op
+from dpsql.compiler.bind import literals, temporal
+from dpsql.compiler.bind.scope import Field, resolve
+from dpsql.compiler.parse import name_of, only, refuse, unwrap
+from dpsql.errors import BAD_PARAMETER, NOT_SUPPORTED, OUT_OF_RANGE, TYPE_MISMATCH, UNDEFINED_FUNCTION, Rejected
+from dpsql.types import BOOL, FLOAT8, INT4, INT8, NUMERIC, TEXT, UNKNOWN, Kind, SqlType
+
+FLOAT_LIMIT = Fraction(10**290)
+FLOAT_FLOOR = Fraction(1, 10**290)
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What expressions may refer to. `inferred` collects the types that the context gave to untyped parameters."""
+
+    fields: tuple[Field, ...]
+    parameters: tuple[Lit, ...] = ()
+    inferred: dict[int, SqlType] = field(default_factory=dict)
+    subquery: Callable[[exp.Expr], Expr] | None = None
+    membership: Callable[[exp.Expr, Expr], Expr] | None = None
+    zone: tzinfo = UTC
+
+    def coerce(self, literal: Lit, type_: SqlType, at: exp.Expr) -> Lit:
+        parameter = unwrap(at)
+        if isinstance(parameter, exp.Parameter) and literal.type.kind is Kind.UNKNOWN:
+            self.inferred[parameter_index(parameter)] = type_
+        return literals.coerce(literal, type_, at, self.zone)
+
+
+def bind(node: exp.Expr, context: Context) -> Expr:
+    """The algebra's form of a scalar expression."""
+    rule = _RULES.get(type(node))
+    if rule is None:
+        raise _unsupported(node)
+    return rule(node, context)
+
+
+def bind_condition(node: exp.Expr, context: Context) -> Expr:
+    """A boolean expression, as WHERE, ON and FILTER need it."""
+    expr = _typed(bind(node, context), BOOL, node, context)
+    if expr.type.kind is not Kind.BOOL:
+        raise refuse(f"a condition must be boolean, not {expr.type}", node, sqlstate=TYPE_MISMATCH)
+    return expr
+
+
+def parameter_index(node: exp.Parameter) -> int:
+    """The 0-based index of `$n`."""
+    text = str(node.this.this) if isinstance(node.this, exp.Literal) else ""
+    if not text.isdigit() or not 1 <= int(text) <= 65_535:
+        raise refuse("parameters are written $1, $2, ...", node, sqlstate="42P02")
+    return int(text) - 1
+
+
+def _unsupported(node: exp.Expr) -> Rejected:
+    if isinstance(node, exp.Anonymous):
+        return refuse(
+            f"function {str(node.this).lower()} is not available over private rows",
+            node,
+            sqlstate=UNDEFINED_FUNCTION,
+            hint="Only functions that cannot fail on any row may touch private data; apply others to the aggregates.",
+        )
+    if isinstance(node, exp.AggFunc):
+        return refuse("an aggregate function is not allowed here", node, sqlstate="42803")
+    if isinstance(node, exp.Window):
+        return refuse("window functions over private rows are not supported", node)
+    word = node.sql_name().lower() if isinstance(node, exp.Func) else type(node).__name__
+    return refuse(f"{word} is not supported over private rows", node)
+
+
+def _typed(expr: Expr, type_: SqlType, node: exp.Expr, context: Context) -> Expr:
+    """Gives an untyped literal or parameter the type that its place asks for."""
+    if isinstance(expr, Lit) and expr.type.kind is Kind.UNKNOWN:
+        return context.coerce(expr, type_, node)
+    return expr
+
+
+def _pair(left: exp.Expr, right: exp.Expr, context: Context) -> tuple[Expr, Expr]:
+    """Both sides of an operator; an untyped one takes the other's type."""
+    a, b = bind(left, context), bind(right, context)
+    if a.type.kind is Kind.UNKNOWN and b.type.kind is Kind.UNKNOWN:
+        return _typed(a, TEXT, left, context), _typed(b, TEXT, right, context)
+    return _typed(a, b.type, left, context), _typed(b, a.type, right, context)
+
+
+def family(type_: SqlType) -> str:
+    if type_.is_number:
+        return "number"
+    return "time" if type_.is_time else type_.kind.value
+
+
+def common_type(types: list[SqlType], node: exp.Expr) -> SqlType:
+    """The type of CASE, COALESCE, ...: the widest of one family."""
+    known = [t for t in types if t.kind is not Kind.UNKNOWN]
+    if not known:
+        return TEXT
+    if len({family(t) for t in known}) > 1:
+        raise refuse(f"types {known[0]} and {known[-1]} do not match", node, sqlstate=TYPE_MISMATCH)
+    if known[0].is_number:
+        return _number_type(known)
+    rank = [Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ]
+    return max(known, key=lambda t: rank.index(t.kind)) if known[0].is_time else known[0]
+
+
+def _number_type(types: list[SqlType]) -> SqlType:
+    if any(t.is_float for t in types):
+        return FLOAT8
+    if any(t.kind is Kind.NUMERIC for t in types):
+        return types[0] if all(t == types[0] for t in types) else NUMERIC
+    return INT8 if any(t.kind is Kind.INT8 for t in types) else INT4
+
+
+def boolean(op: Op, *args: Expr) -> Call:
+    """A boolean call; its domain is both truth values, and NULL where an argument may be NULL."""
+    nullable = op not in ("is_null", "distinct", "is_true", "is_false") and any(a.domain.nullable for a in args)
+    return Call(op, args, BOOL, Domain(values=(False, True), nullable=nullable))
+
+
+def _comparison(op: Op) -> Rule:
+    def rule(node: exp.Expr, context: Context) -> Expr:
+        only(node, "expression")
+        other = unwrap(node.args["expression"])
+        if isinstance(other, exp.Any) and op == "eq":
+            return _any(node, other, context)
+        a, b = _pair(node.this, node.args["expression"], context)
+        _comparable(a, b, node)
+        return boolean(op, a, b)
+
+    return rule
+
+
+def _comparable(a: Expr, b: Expr, node: exp.Expr) -> None:
+    if family(a.type) != family(b.type):
+        raise refuse(
+            f"operator does not exist: {a.type} compared with {b.type}",
+            node,
+            sqlstate=UNDEFINED_FUNCTION,
+            hint="Write the constant in the type of the column.",
+        )
+
+
+def _any(node: exp.Expr, other: exp.Any, context: Context) -> Expr:
+    """x = ANY(ARRAY[...]) is an IN list."""
+    array = unwrap(other.this)
+    if isinstance(array, exp.Array):
+        return _in(exp.In(this=node.this.copy(), expressions=[e.copy() for e in array.expressions]), context)
+    raise refuse("= ANY(...) takes ARRAY[...] of constants here", node)
+
+
+def _connector(op: Op) -> Rule:
+    def rule(node: exp.Expr, context: Context) -> Expr:
+        only(node, "expression")
+        parts, stack = [], [node]
+        while stack:
+            part = stack.pop()
+            if type(part) is type(node):
+                stack += [part.args["expression"], part.this]
+            else:
+                parts.append(bind_condition(part, context))
+        return boolean(op, *parts)
+
+    return rule
+
+
+def _not(node: exp.Expr, context: Context) -> Expr:
+    only(node)
+    return boolean("not", bind_condition(node.this, context))
+
+
+def _is(node: exp.Expr, context: Context) -> Expr:
+    only(node, "expression", "negate")
+    other = node.args["expression"]
+    inner = bind(node.this, context)
+    if isinstance(other, exp.Null):
+        found = boolean("is_null", _typed(inner, TEXT, node.this, context))
+    elif isinstance(other, exp.Boolean):
+        found = boolean("is_true" if other.this else "is_false", _typed(inner, BOOL, node.this, context))
+        if found.args[0].type.kind is not Kind.BOOL:
+            raise refuse("IS TRUE and IS FALSE take a boolean", node, sqlstate=TYPE_MISMATCH)
+    else:
+        raise refuse("IS takes NULL, TRUE, FALSE or DISTINCT FROM", node)
+    return boolean("not", found) if node.args.get("negate") else found
+
+
+def _distinct_from(negated: bool) -> Rule:
+    def rule(node: exp.Expr, context: Context) -> Expr:
+        only(node, "expression")
+        a, b = _pair(node.this, node.args["expression"], context)
+        _comparable(a, b, node)
+        found = boolean("distinct", a, b)
+        return boolean("not", found) if negated else found
+
+    return rule
+
+
+def _between(node: exp.Expr, context: Context) -> Expr:
+    only(node, "low", "high", "negate")
+    a, low = _pair(node.this, node.args["low"], context)
+    b, high = _pair(node.this, node.args["high"], context)
+    _comparable(a, low, node)
+    _comparable(b, high, node)
+    found = boolean("and", boolean("ge", a, low), boolean("le", b, high))
+    return boolean("not", found) if node.args.get("negate") else found
+
+
+def _in(node: exp.Expr, context: Context) -> Expr:
+    only(node, "expressions", "query", "negate")
+    subject = bind(node.this, context)
+    if node.args.get("query") is not None:
+        if context.membership is None:
+            raise refuse("IN (SELECT ...) is not supported here", node)
+        found = context.membership(node.args["query"], subject)
+    else:
+        found = _in_list(node, subject, context)
+    return boolean("not", found) if node.args.get("negate") else found
+
+
+def _in_list(node: exp.Expr, subject: Expr, context: Context) -> Expr:
+    options = []
+    for option in node.args["expressions"]:
+        bound = _typed(bind(option, context), subject.type, option, context)
+        _comparable(subject, bound, option)
+        options.append(bound)
+    if all(isinstance(option, Lit) for option in options):
+        return boolean("in", subject, *options)
+    return boolean("or", *(boolean("eq", subject, option) for option in options))
+
+
+def _like(op: Op) -> Rule:
+    def rule(node: exp.Expr, context: Context) -> Expr:
+        only(node, "expression", "negate")
+        subject = _typed(bind(node.this, context), TEXT, node.this, context)
+        pattern = _typed(bind(node.args["expression"], context), TEXT, node, context)
+        if subject.type.kind is not Kind.TEXT or not isinstance(pattern, Lit):
+            raise refuse("LIKE takes a text column and a constant pattern", node)
+        text = str(pattern.value) if pattern.value is not None else ""
+        if _dangling_escape(text):
+            raise refuse("LIKE pattern must not end with an escape character", node, sqlstate="22025")
+        if op == "ilike" and not text.isascii():
+            raise refuse("ILIKE takes ASCII patterns only", node)
+        found = boolean(op, subject, pattern)
+        return boolean("not", found) if node.args.get("negate") else found
+
+    return rule
+
+
+def _dangling_escape(pattern: str) -> bool:
+    return (len(pattern) - len(pattern.rstrip("\\"))) % 2 == 1
+
+
+def _number(expr: Expr, node: exp.Expr, context: Context) -> Expr:
+    expr = _typed(expr, NUMERIC, node, context)
+    if not expr.type.is_number:
+        raise refuse(f"a number is needed here, not {expr.type}", node, sqlstate=UNDEFINED_FUNCTION)
+    return expr
+
+
+def numeric(op: Op, args: tuple[Expr, ...], type_: SqlType, domain: Domain, node: exp.Expr) -> Expr:
+    """A numeric call, refused where its values could leave what the backend's arithmetic holds without an error."""
+    limit = WIDE_MAX if type_.is_integer else FLOAT_LIMIT
+    if domain.reach > limit or domain.grain < FLOAT_FLOOR:
+        raise refuse("this expression can grow too large", node, sqlstate=OUT_OF_RANGE, hint="Use fewer factors.")
+    return Call(op, args, type_, domain)
+
+
+def _arithmetic(op: Op) -> Rule:
+    def rule(node: exp.Expr, context: Context) -> Expr:
+        only(node, "expression", "typed", "safe")
+        left, right = node.this, node.args["expression"]
+        if op in ("add", "sub") and (isinstance(unwrap(right), exp.Interval) or isinstance(unwrap(left), exp.Interval)):
+            return temporal.shift(op, node, context)
+        a, b = _pair(left, right, context)
+        if op == "sub" and a.type.is_time and b.type.is_time:
+            return temporal.difference(a, b, node)
+        if a.type.kind is Kind.DATE and b.type.is_integer:
+            return temporal.shift_days(op, a, b, node)
+        a, b = _number(a, left, context), _number(b, right, context)
+        folded = _fold(op, a, b)
+        return folded if folded is not None else arithmetic(op, a, b, node)
+
+    return rule
+
+
+def arithmetic(op: Op, a: Expr, b: Expr, node: exp.Expr) -> Expr:
+    """a op b over numbers, typed as Postgres does: integers stay integers, division by zero is NULL."""
+    type_ = _number_type([a.type, b.type])
+    if op in ("add", "sub", "mul") and type_.kind is Kind.NUMERIC:
+        type_ = NUMERIC
+    match op:
+        case "add":
+            domain = domains.add(a.domain, b.domain)
+        case "sub":
+            domain = domains.add(a.domain, domains.negate(b.domain))
+        case "mul":
+            domain = domains.multiply(a.domain, b.domain)
+        case "div" if type_.is_integer:
+            op, domain = "idiv", replace(domains.integral(domains.divide(a.domain, b.domain)), reach=a.domain.reach)
+        case "div":
+            domain = domains.divide(a.domain, b.domain)
+        case _:
+            if not type_.is_integer:
+                raise refuse("% takes integers over private rows", node)
+            domain = _modulo(a.domain, b.domain)
+    return numeric(op, (a, b), type_, domain, node)
+
+
+def _modulo(a: Domain, b: Domain) -> Domain:
+    if b.lower is None or b.upper is None:
+        return Domain(reach=b.reach, grain=Fraction(1))
+    largest = max(abs(b.lower), abs(b.upper)) - 1
+    lower = Fraction(0) if a.lower is not None and a.lower >= 0 else -largest
+    nullable = a.nullable or b.nullable or b.lower <= 0 <= b.upper
+    return Domain(lower, max(largest, Fraction(0)), nullable=nullable, reach=b.reach, grain=Fraction(1))
+
+
+def _fold(op: Op, a: Expr, b: Expr) -> Lit | None:
+    """Constants are computed exactly here: 0.06 + 0.01 is 0.07, not a binary approximation."""
+    if not isinstance(a, Lit) or not isinstance(b, Lit) or a.type.is_float or b.type.is_float:
+        return None
+    if a.value is None or b.value is None or op not in ("add", "sub", "mul"):
+        return None
+    x, y = a.value, b.value
+    if not isinstance(x, bool | str) and not isinstance(y, bool | str):
+        result: Any = x + y if op == "add" else x - y if op == "sub" else x * y  # type: ignore[operator]
+        integral = isinstance(result, int)
+        if integral and abs(result) >= 2**63:
+            return None
+        return Lit(result, (INT4 if abs(result) < 2**31 else INT8) if integral else NUMERIC)
+    return None
+
+
+def _negative(node: exp.Expr, context: Context) -> Expr:
+    only(node)
+    inner = _number(bind(node.this, context), node.this, context)
+    if isinstance(inner, Lit) and inner.value is not None:
+        return Lit(-inner.value, inner.type)  # type: ignore[operator]
+    return numeric("neg", (inner,), inner.type, domains.negate(inner.domain), node)
+
+
+def _abs(node: exp.Expr, context: Context) -> Expr:
+    only(node)
+    inner = _number(bind(node.this, context), node.this, context)
+    return numeric("abs", (inner,), inner.type, domains.absolute(inner.domain), node)
+
+
+def _sign(node: exp.Expr, context: Context) -> Expr:
+    only(node)
+    inner = _number(bind(node.this, context), node.this, context)
+    one = Fraction(1)
+    domain = Domain(-one, one, (-1, 0, 1), nullable=inner.domain.nullable, reach=one, grain=one)
+    return numeric("sign", (inner,), FLOAT8 if inner.type.is_float else NUMERIC, domain, node)
+
+
+def _rounding(op: Op) -> Rule:
+    def rule(node: exp.Expr, context: Context) -> Expr:
+        only(node, "decimals", "to")
+        inner = _number(bind(node.this, context), node.this, context)
+        digits = node.args.get("decimals")
+        places = 0
+        if digits is not None:
+            literal = bind(digits, context)
+            if not isinstance(literal, Lit) or not isinstance(literal.value, int) or abs(literal.value) > 15:
+                raise refuse("the number of decimals must be a constant between -15 and 15", node)
+            places = literal.value
+        type_ = FLOAT8 if inner.type.is_float or inner.type.is_integer else NUMERIC
+        step = Fraction(1) if places == 0 else Fraction(10) ** -places
+        domain = domains.integral(inner.domain) if places == 0 else domains.widen(inner.domain, step)
+        return numeric(op, (inner, Lit(places, INT4)), type_, domain, node)
+
+    return rule
+
+
+def _case(node: exp.Expr, context: Context) -> Expr:
+    only(node, "ifs", "default")
+    subject = node.args.get("this")
+    conditions, results = [], []
+    for branch in node.args["ifs"]:
+        test = branch.this if subject is None else exp.EQ(this=subject.copy(), expression=branch.this.copy())
+        conditions.append(bind_condition(test, context))
+        results.append((branch.args["true"], bind(branch.args["true"], context)))
+    default = node.args.get("default")
+    if default is not None:
+        results.append((default, bind(default, context)))
+    values = _same_type(results, node, context)
+    branches = tuple(zip(conditions, values, strict=False))
+    last = values[-1] if default is not None else None
+    parts = [v.domain for v in values] + ([domains.null_domain()] if last is None else [])
+    return Case(branches, last, values[0].type, domains.hull(parts))
+
+
+def _same_type(results: list[tuple[exp.Expr, Expr]], node: exp.Expr, context: Context) -> list[Expr]:
+    type_ = common_type([bound.type for _, bound in results], node)
+    values = [_typed(bound, type_, at, context) for at, bound in results]
+    return [as_type(value, type_, context, node) for value in values]
+
+
+def as_type(value: Expr, type_: SqlType, context: Context, node: exp.Expr) -> Expr:
+    """An expression of one family in another of its types."""
+    if value.type == type_:
+        return value
+    if isinstance(value, Lit):
+        return context.coerce(value, type_, node)
+    if value.type.is_number:
+        return cast_number(value, type_, node)
+    return temporal.cast(value, type_, node)
+
+
+def cast_number(value: Expr, type_: SqlType, node: exp.Expr) -> Expr:
+    """CAST between numbers: to integers rounds half away from zero and stays inside the type."""
+    if type_.is_integer:
+        limit = domains.INTEGER_REACH[type_.kind]
+        domain = domains.integral(value.domain)
+        return numeric("to_int", (value,), type_, Domain(
+            domain.lower, domain.upper, nullable=domain.nullable, reach=min(domain.reach, limit), grain=Fraction(1)
+        ), node)  # fmt: skip
+    if type_.kind is Kind.NUMERIC:
+        if type_.scale is not None and type_.precision is not None:
+            domain = domains.widen(value.domain, Fraction(10) ** -type_.scale)
+            return numeric("round", (value, Lit(type_.scale, INT4)), type_, domain, node)
+        return numeric("to_numeric", (value,), NUMERIC, value.domain, node)
+    return numeric("to_float", (value,), type_, value.domain, node)
+
+
+def _coalesce(node: exp.Expr, context: Context) -> Expr:
+    only(node, "expressions", "is_nvl", "is_null")
+    nodes = [node.this, *node.args.get("expressions", [])]
+    values = _same_type([(n, bind(n, context)) for n in nodes], node, context)
+    parts = [domains.without_null(v.domain) for v in values[:-1]] + [values[-1].domain]
+    return Call("coalesce", tuple(values), values[0].type, domains.hull(parts))
+
+
+def _nullif(node: exp.Expr, context: Context) -> Expr:
+    only(node, "expression")
+    a, b = _pair(node.this, node.args["expression"], context)
+    _comparable(a, b, node)
+    return Call("nullif", (a, b), a.type, domains.hull([a.domain, domains.null_domain()]))
+
+
+def _extremum(op: Op) -> Rule:
+    def rule(node: exp.Expr, context: Context) -> Expr:
+        only(node, "expressions", "ignore_nulls")
+        nodes = [node.this, *node.args.get("expressions", [])]
+        values = _same_type([(n, bind(n, context)) for n in nodes], node, context)
+        if not values[0].type.is_number:
+            raise refuse(f"{op.upper()} takes numbers over private rows", node)
+        return Call(op, tuple(values), values[0].type, _extremum_domain(op, [v.domain for v in values]))
+
+    return rule
+
+
+def _extremum_domain(op: Op, parts: list[Domain]) -> Domain:
+    """LEAST/GREATEST ignore NULLs: the ends are those of the arguments' ends."""
+    nullable = all(p.nullable for p in parts)
+    some_null = any(p.nullable for p in parts)
+    lowers, uppers = [p.lower for p in parts], [p.upper for p in parts]
+    hulled = domains.hull(parts)
+    lower, upper = hulled.lower, hulled.upper
+    if not some_null and op == "least":
+        upper = min((u for u in uppers if u is not None), default=None)
+    if not some_null and op == "greatest":
+        lower = max((low for low in lowers if low is not None), default=None)
+    return Domain(lower, upper, nullable=nullable, reach=hulled.reach, grain=hulled.grain)
+
+
+def _cast(node: exp.Expr, context: Context) -> Expr:
+    only(node, "to")
+    type_ = sql_type(node.args["to"], node)
+    inner = bind(node.this, context)
+    if isinstance(inner, Lit):
+        if inner.type.is_number and type_.is_integer and not isinstance(inner.value, int):
+            return cast_number(inner, type_, node)
+        return context.coerce(inner, type_, node)
+    if inner.type == type_:
+        return inner
+    if inner.type.is_number and type_.is_number:
+        return cast_number(inner, type_, node)
+    if inner.type.is_time and type_.is_time:
+        return temporal.cast(inner, type_, node)
+    if inner.type.kind is Kind.BOOL and type_.is_integer:
+        one = Fraction(1)
+        domain = Domain(Fraction(0), one, (0, 1), nullable=inner.domain.nullable, reach=one, grain=one)
+        return Call("bool_to_int", (inner,), type_, domain)
+    raise refuse(
+        f"CAST from {inner.type} to {type_} could fail on some row, so it is not available over private rows",
+        node,
+        hint="Cast the aggregated result instead, or declare the column with the type you need.",
+    )
+
+
+def sql_type(node: exp.DataType, at: exp.Expr) -> SqlType:
+    """The type that a cast names."""
+    kind = _TYPES.get(str(getattr(node.this, "value", node.this)))
+    if kind is None:
+        raise refuse(f"type {node.sql('postgres').lower()} is not supported", at, sqlstate=NOT_SUPPORTED)
+    if kind is Kind.NUMERIC and node.expressions:
+        numbers = [int(p.name) for p in node.expressions]
+        scale = numbers[1] if len(numbers) > 1 else 0
+        if not 1 <= numbers[0] <= 38 or not 0 <= scale <= min(numbers[0], 15):
+            raise refuse("numeric precision must be 1..38 and scale 0..15", at, sqlstate=BAD_PARAMETER)
+        return SqlType(kind, numbers[0], scale)
+    return SqlType(kind)
+
+
+def _text(op: Op) -> Rule:
+    def rule(node: exp.Expr, context: Context) -> Expr:
+        only(node, "big_int", "encoding")
+        inner = _typed(bind(node.this, context), TEXT, node.this, context)
+        if inner.type.kind is not Kind.TEXT:
+            raise refuse(f"{op} takes text", node, sqlstate=UNDEFINED_FUNCTION)
+        if op == "length":
+            return Call(
+                op,
+                (inner,),
+                INT4,
+                Domain(Fraction(0), nullable=inner.domain.nullable, reach=Fraction(2**31), grain=Fraction(1)),
+            )
+        return Call(op, (inner,), TEXT, Domain(nullable=inner.domain.nullable))
+
+    return rule
+
+
+def _substring(node: exp.Expr, context: Context) -> Expr:
+    """substring(x, start[, length]) with constant start >= 1 and length >= 0; left(x, n) with n >= 0."""
+    only(node, "start", "length", "expression")
+    inner = _typed(bind(node.this, context), TEXT, node.this, context)
+    start = bind(node.args["start"], context) if node.args.get("start") else Lit(1, INT4)
+    length_node = node.args.get("length") or node.args.get("expression")
+    length = bind(length_node, context) if length_node is not None else Lit(2**31 - 1, INT4)
+    if inner.type.kind is not Kind.TEXT or not all(
+        isinstance(n, Lit) and isinstance(n.value, int) and least <= n.value < 2**31
+        for n, least in ((start, 1), (length, 0))
+    ):
+        raise refuse("substring takes text, a constant start of at least 1 and a constant length of at least 0", node)
+    return Call("substring", (inner, start, length), TEXT, Domain(nullable=inner.domain.nullable))
+
+
+def _column(node: exp.Expr, context: Context) -> Expr:
+    assert isinstance(node, exp.Column)
+    if isinstance(node.this, exp.Star):
+        raise refuse("* is not a value", node)
+    return resolve(node, context.fields)
+
+
+def _literal(node: exp.Expr, context: Context) -> Expr:
+    return literals.string(str(node.this)) if node.args.get("is_string") else literals.number_literal(node.this, node)
+
+
+def _parameter(node: exp.Expr, context: Context) -> Expr:
+    assert isinstance(node, exp.Parameter)
+    index = parameter_index(node)
+    if index >= len(context.parameters):
+        return Lit(None, UNKNOWN)
+    return context.parameters[index]
+
+
+def _scalar(node: exp.Expr, context: Context) -> Expr:
+    if context.subquery is None:
+        raise refuse("a subquery is not supported here", node)
+    return context.subquery(node)
+
+
+def _boolean_literal(node: exp.Expr, context: Context) -> Expr:
+    return literals.TRUE if node.this else literals.FALSE
+
+
+Rule = Callable[[exp.Expr, Context], Expr]
+
+_RULES: dict[type[exp.Expr], Rule] = {
+    exp.Column: _column,
+    exp.Literal: _literal,
+    exp.ByteString: lambda node, context: literals.string(str(node.this)),
+    exp.Parameter: _parameter,
+    exp.Null: lambda node, context: Lit(None, UNKNOWN),
+    exp.Boolean: _boolean_literal,
+    exp.Paren: lambda node, context: bind(node.this, context),
+    exp.And: _connector("and"),
+    exp.Or: _connector("or"),
+    exp.Not: _not,
+    exp.EQ: _comparison("eq"),
+    exp.NEQ: _comparison("ne"),
+    exp.LT: _comparison("lt"),
+    exp.LTE: _comparison("le"),
+    exp.GT: _comparison("gt"),
+    exp.GTE: _comparison("ge"),
+    exp.Is: _is,
+    exp.NullSafeEQ: _distinct_from(negated=True),
+    exp.NullSafeNEQ: _distinct_from(negated=False),
+    exp.Between: _between,
+    exp.In: _in,
+    exp.Like: _like("like"),
+    exp.ILike: _like("ilike"),
+    exp.Add: _arithmetic("add"),
+    exp.Sub: _arithmetic("sub"),
+    exp.Mul: _arithmetic("mul"),
+    exp.Div: _arithmetic("div"),
+    exp.Mod: _arithmetic("mod"),
+    exp.Neg: _negative,
+    exp.Abs: _abs,
+    exp.Sign: _sign,
+    exp.Floor: _rounding("floor"),
+    exp.Ceil: _rounding("ceil"),
+    exp.Round: _rounding("round"),
+    exp.Trunc: _rounding("trunc"),
+    exp.Case: _case,
+    exp.Coalesce: _coalesce,
+    exp.Nullif: _nullif,
+    exp.Least: _extremum("least"),
+    exp.Greatest: _extremum("greatest"),
+    exp.Cast: _cast,
+    exp.Extract: temporal.extract,
+    exp.TimestampTrunc: temporal.truncate,
+    exp.DateTrunc: temporal.truncate,
+    exp.Lower: _text("lower"),
+    exp.Upper: _text("upper"),
+    exp.Trim: _text("trim"),
+    exp.Length: _text("length"),
+    exp.Substring: _substring,
+    exp.Left: _substring,
+    exp.Subquery: _scalar,
+}
+
+_TYPES = {
+    "INT": Kind.INT4,
+    "BIGINT": Kind.INT8,
+    "SMALLINT": Kind.INT2,
+    "DOUBLE": Kind.FLOAT8,
+    "FLOAT": Kind.FLOAT4,
+    "DECIMAL": Kind.NUMERIC,
+    "TEXT": Kind.TEXT,
+    "VARCHAR": Kind.TEXT,
+    "BOOLEAN": Kind.BOOL,
+    "DATE": Kind.DATE,
+    "TIMESTAMP": Kind.TIMESTAMP,
+    "TIMESTAMPTZ": Kind.TIMESTAMPTZ,
+    "UUID": Kind.UUID,
+}
+
+__all__ = ["Context", "bind", "bind_condition", "name_of", "parameter_index"]

@@ -1,0 +1,129 @@
+"""FROM and WHERE of a query over private rows: items to sources, ON and USING to conditions, one joined source out.
+
+Decides the shape of joins only; whether a join is allowed is `joins`' business. Comma items and inner joins form one
+group, whose conditions may stand in ON or in WHERE; an outer join closes the group on its left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from sqlglot import exp
+
+from dpsql.compiler import domains
+from dpsql.compiler.algebra import Col, Expr
+from dpsql.compiler.bind import joins
+from dpsql.compiler.bind.expr import Context, bind_condition
+from dpsql.compiler.bind.joins import Numbers
+from dpsql.compiler.bind.scope import Field, Source
+from dpsql.compiler.bind.units import equality
+from dpsql.compiler.parse import name_of, only, refuse
+from dpsql.errors import UNDEFINED_COLUMN, Rejected
+
+MakeContext = Callable[[tuple[Field, ...]], Context]
+
+
+@dataclass(slots=True)
+class Group:
+    """Sources joined so far by inner joins, with their conditions."""
+
+    sources: list[Source]
+    conditions: list[Expr] = field(default_factory=list)
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        return tuple(f for source in self.sources for f in source.fields)
+
+
+def bind_from(
+    first: Source, joined: list[tuple[exp.Join, Source]], where: exp.Expr | None, make: MakeContext, numbers: Numbers
+) -> Source:
+    """All of FROM, filtered by WHERE. Fields come narrowed by what the conditions say of them."""
+    groups = [Group([first])]
+    for join, source in joined:
+        if _is_comma(join):
+            groups.append(Group([source]))
+        else:
+            groups[-1] = _joined(groups[-1], join, source, make, numbers)
+    whole = Group([s for g in groups for s in g.sources], [c for g in groups for c in g.conditions])
+    conditions = list(whole.conditions)
+    if where is not None:
+        conditions.append(bind_condition(where, make(whole.fields)))
+    return _narrowed(joins.combine(whole.sources, conditions, numbers), conditions)
+
+
+def _is_comma(join: exp.Join) -> bool:
+    return not any(join.args.get(key) for key in ("side", "kind", "method", "on", "using"))
+
+
+def _joined(group: Group, join: exp.Join, right: Source, make: MakeContext, numbers: Numbers) -> Group:
+    only(join, "side", "kind", "method", "on", "using")
+    side = str(join.args.get("side") or "").upper()
+    method = str(join.args.get("method") or "").upper()
+    if side == "FULL":
+        raise refuse("FULL JOIN is not supported over private rows", join, hint="Use LEFT JOIN from the private side.")
+    if method not in ("", "NATURAL"):
+        raise refuse(f"{method} JOIN is not supported", join)
+    left = group
+    if side == "RIGHT":
+        left, right = Group([right]), joins.combine(group.sources, group.conditions, numbers)
+    conditions, right = _conditions(left, right, join, natural=method == "NATURAL", make=make)
+    if side in ("LEFT", "RIGHT"):
+        kept = left.sources[0] if len(left.sources) == 1 else joins.combine(left.sources, left.conditions, numbers)
+        rest = left.conditions if len(left.sources) == 1 else []
+        return Group([_placed(join, joins.left_join, kept, right, tuple(conditions), numbers)], list(rest))
+    return Group([*left.sources, right], [*left.conditions, *conditions])
+
+
+def _placed(
+    join: exp.Join,
+    rule: Callable[[Source, Source, tuple[Expr, ...], Numbers], Source],
+    left: Source,
+    right: Source,
+    conditions: tuple[Expr, ...],
+    numbers: Numbers,
+) -> Source:
+    """Runs a join rule; its refusal points at the join."""
+    try:
+        return rule(left, right, conditions, numbers)
+    except Rejected as error:
+        raise refuse(error.message, join, sqlstate=error.sqlstate, hint=error.hint) from None
+
+
+def _conditions(
+    left: Group, right: Source, join: exp.Join, *, natural: bool, make: MakeContext
+) -> tuple[list[Expr], Source]:
+    """ON, USING or NATURAL as conditions; the right side's merged columns are found by their qualified name only."""
+    using = [name_of(u.this if isinstance(u, exp.Column) else u) for u in join.args.get("using") or []]
+    if natural:
+        mine = {f.name for f in left.fields}
+        using = list(dict.fromkeys(f.name for f in right.fields if f.name in mine))
+    conditions: list[Expr] = []
+    for name in using:
+        a, b = _single(left.fields, name, join), _single(right.fields, name, join)
+        conditions.append(equality(a.expr, b.expr))
+    if using:
+        fields = tuple(replace(f, merged=True) if f.name in using else f for f in right.fields)
+        right = replace(right, fields=fields)
+    if join.args.get("on") is not None:
+        conditions.append(bind_condition(join.args["on"], make((*left.fields, *right.fields))))
+    return conditions, right
+
+
+def _single(fields: tuple[Field, ...], name: str, join: exp.Join) -> Field:
+    found = [f for f in fields if f.name == name and not f.merged]
+    if len(found) != 1:
+        raise refuse(f'column "{name}" of USING must exist once on both sides', join, sqlstate=UNDEFINED_COLUMN)
+    return found[0]
+
+
+def _narrowed(source: Source, conditions: list[Expr]) -> Source:
+    known = domains.narrow(conditions)
+    fields = []
+    for f in source.fields:
+        expr = f.expr
+        if isinstance(expr, Col) and expr.name in known:
+            expr = replace(expr, domain=known[expr.name])
+        fields.append(replace(f, expr=expr))
+    return replace(source, fields=tuple(fields))

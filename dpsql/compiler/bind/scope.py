@@ -1,0 +1,79 @@
+"""What a statement's FROM clause makes visible, and what is known about its rows.
+
+Decides how a name finds its column: real columns of the policy, by qualifier and name, never by position in a client's
+alias. A `Source` is a relation with its privacy facts; joins build bigger sources from smaller ones.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+from sqlglot import exp
+
+from dpsql.compiler.algebra import Col, Expr, Node
+from dpsql.compiler.parse import name_of, refuse
+from dpsql.errors import AMBIGUOUS_COLUMN, UNDEFINED_COLUMN, UNDEFINED_TABLE
+from dpsql.policy.model import UnitPath
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A visible column: `qualifier.name` stands for `expr`. `merged`: taken by USING, found qualified only."""
+
+    qualifier: str
+    name: str
+    expr: Expr
+    merged: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A relation in scope.
+
+    `unit`: the column that holds each row's unit; None where public, or where `path` still waits for its parent.
+    `units`: all columns proven equal to it. `unique`: sets of columns of which one unit has at most one row per value
+    (the empty set: one row a unit), true by verification or by the SQL itself. `constants`: columns that have at most
+    one value per unit. `multiplies`: rows of a private table may occur more than once. `tables`: the private tables
+    inside. `depends_on`: public relations that must be computed before.
+    """
+
+    node: Node
+    fields: tuple[Field, ...]
+    private: bool
+    unit: Col | None = None
+    units: frozenset[str] = frozenset()
+    path: UnitPath | None = None
+    unique: tuple[frozenset[str], ...] = ()
+    constants: frozenset[str] = frozenset()
+    multiplies: bool = False
+    tables: tuple[str, ...] = ()
+    depends_on: tuple[int, ...] = ()
+
+
+def resolve(column: exp.Column, fields: tuple[Field, ...]) -> Expr:
+    """The expression that a column reference stands for; 42703, 42P01 or 42702 with its position otherwise."""
+    name, qualifier = name_of(column.this), name_of(column.args.get("table"))
+    found = [f for f in fields if f.name == name and (f.qualifier == qualifier if qualifier else not f.merged)]
+    distinct = list(dict.fromkeys(f.expr for f in found))
+    if len(distinct) == 1:
+        return distinct[0]
+    if distinct:
+        raise refuse(f'column reference "{name}" is ambiguous', column, sqlstate=AMBIGUOUS_COLUMN)
+    if qualifier and all(f.qualifier != qualifier for f in fields):
+        raise refuse(f'missing FROM-clause entry for table "{qualifier}"', column, sqlstate=UNDEFINED_TABLE)
+    raise refuse(
+        f'column "{qualifier + "." if qualifier else ""}{name}" does not exist',
+        column,
+        sqlstate=UNDEFINED_COLUMN,
+        hint=_suggest(name, fields),
+    )
+
+
+def _suggest(name: str, fields: tuple[Field, ...]) -> str:
+    names = sorted({f.name for f in fields})
+    close = get_close_matches(name, names, n=1)
+    if close:
+        return f'Perhaps you meant "{close[0]}". Only columns declared in the policy exist here.'
+    shown = ", ".join(names[:12]) + (", ..." if len(names) > 12 else "")
+    return f"Only columns declared in the policy exist here: {shown}."

@@ -1,0 +1,128 @@
+"""Tables as sources: which column holds the privacy unit, and what is verified or enforced about a unit's rows.
+
+The argument: a `Source` may claim `unique` or `constants` only where the backend's catalog (or the operator's check of
+an immutable source) has verified it, or where the emitted SQL makes it true (`Scan.enforce_rows`: ROW_NUMBER within the
+unit's own rows, so that no unit's rows decide about another's). A declaration alone gives nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from dpsql.compiler import domains
+from dpsql.compiler.algebra import Call, Col, Domain, Expr, Filter, Join, Node, Scan
+from dpsql.compiler.bind.scope import Field, Source
+from dpsql.policy.model import UnitPath
+from dpsql.policy.schema import Schema, SchemaColumn, SchemaTable
+from dpsql.types import BOOL, TEXT
+
+
+def scan(table: SchemaTable, number: int, qualifier: str, schema: Schema) -> Source:
+    """A declared table as a source; `number` makes its column names unique in the statement."""
+    columns = tuple((c.name, _column(table, c, number, schema)) for c in table.columns)
+    fields = tuple(Field(qualifier, name, col) for name, col in columns)
+    if table.public:
+        unique = tuple(frozenset(f"t{number}_{n}" for n in names) for names in table.unique)
+        return Source(Scan(table.name, columns), fields, private=False, unique=unique)
+    if schema.policy.privacy.is_row:
+        unit = Col(f"t{number}_row", TEXT)
+        node = Scan(table.name, columns, unit=unit.name, row_unit=True)
+        names = frozenset(col.name for _, col in columns)
+        return Source(node, fields, True, unit, unique=(frozenset(),), constants=names, tables=(table.name,))
+    return _private(table, columns, fields, number)
+
+
+def _private(
+    table: SchemaTable, columns: tuple[tuple[str, Col], ...], fields: tuple[Field, ...], number: int
+) -> Source:
+    by_name = dict(columns)
+    if isinstance(table.unit, UnitPath):
+        unique = tuple(frozenset(f"t{number}_{n}" for n in names) for names in table.unique)
+        node = Scan(table.name, columns)
+        return Source(node, fields, True, path=table.unit, unique=unique, tables=(table.name,))
+    assert table.unit is not None
+    unit = by_name[table.unit]
+    enforced = table.max_rows if table.max_rows is not None and not table.one_row_per_unit else None
+    unique = tuple(frozenset(f"t{number}_{n}" for n in names) - {unit.name} for names in table.unique)
+    if table.one_row_per_unit or enforced == 1:
+        unique = (frozenset(), *unique)
+    single = frozenset() in unique
+    constants = frozenset(col.name for _, col in columns) if single else frozenset({unit.name})
+    node = Scan(table.name, columns, unit=unit.name, enforce_rows=enforced)
+    units = frozenset({unit.name})
+    return Source(node, fields, True, unit, units, None, unique, constants, tables=(table.name,))
+
+
+def _column(table: SchemaTable, column: SchemaColumn, number: int, schema: Schema) -> Col:
+    domain = domains.of_column(column)
+    if table.public:
+        domain = _snapshot_domain(table, column.name, domain)
+    elif column.references is not None and column.values is None:
+        parent, key = column.references
+        known = _snapshot_domain(schema.tables[parent], key, domain)
+        domain = replace(domain, values=known.values)
+    return Col(f"t{number}_{column.name}", column.type, domain, (table.name, column.name))
+
+
+def _snapshot_domain(table: SchemaTable, name: str, domain: Domain) -> Domain:
+    """A public column's values are public knowledge: those of the snapshot."""
+    if table.rows is None:
+        return domain
+    index = next((i for i, c in enumerate(table.rows.columns) if c.name == name), None)
+    if index is None:
+        return domain
+    found = {row[index] for row in table.rows.rows}
+    values = tuple(v for v in found if v is not None)
+    numbers = [n for v in values if (n := domains.number(v)) is not None]
+    moments = sorted(m for v in values if (m := domains.moment(v)) is not None)
+    return replace(
+        domain,
+        values=values,
+        lower=min(numbers) if numbers else domain.lower,
+        upper=max(numbers) if numbers else domain.upper,
+        first=moments[0] if moments else domain.first,
+        last=moments[-1] if moments else domain.last,
+        nullable=None in found,
+    )
+
+
+def equality(a: Expr, b: Expr) -> Call:
+    return Call("eq", (a, b), BOOL, Domain(values=(False, True)))
+
+
+def attach_path(source: Source, schema: Schema, number: int) -> tuple[Source, int]:
+    """Adds the parents that lead to the unit, as inner joins; children without a parent drop out.
+
+    Every parent is unique on its key (verified by `resolve`), so no row multiplies and each child row has one unit.
+    """
+    while source.path is not None:
+        path = source.path
+        parent = scan(schema.tables[path.through], number, f"{path.through}!{number}", schema)
+        number += 1
+        own = {c.origin[1]: c for c in _scan_columns(source.node) if c.origin and c.origin[0] == source.tables[-1]}
+        keys = {c.origin[1]: c for c in _scan_columns(parent.node) if c.origin}
+        conditions = tuple(equality(own[child], keys[key]) for child, key in sorted(path.on.items()))
+        node = Join("inner", source.node, parent.node, conditions)
+        source = replace(
+            source,
+            node=node,
+            unit=parent.unit,
+            units=parent.units,
+            path=parent.path,
+            constants=source.constants | (parent.constants if parent.unit is not None else frozenset()),
+            tables=(*source.tables, *parent.tables),
+        )
+    return source, number
+
+
+def _scan_columns(node: Node) -> tuple[Col, ...]:
+    """The table columns of a scan, of what it joins, or of what it is filtered to."""
+    match node:
+        case Scan(columns=columns):
+            return tuple(col for _, col in columns)
+        case Join(left=left, right=right):
+            return (*_scan_columns(left), *_scan_columns(right))
+        case Filter(input=inner):
+            return _scan_columns(inner)
+        case _:
+            return ()

@@ -1,0 +1,284 @@
+"""Value domains: interval arithmetic over declared bounds, and narrowing by the statement's own filters.
+
+Decides what is publicly known of an expression's values. Nothing here is trusted for privacy: an aggregate's argument
+is clamped to the interval that this module derives, and rows outside a public key domain are dropped, whatever the
+data holds. `reach` alone must be true of every row; it is derived from types, never from declarations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from datetime import date, datetime, time
+from decimal import Decimal
+from fractions import Fraction
+from functools import reduce
+
+from dpsql.compiler.algebra import FLOAT_GRAIN, FLOAT_REACH, Bound, Call, Col, Domain, Expr, Lit, conjuncts
+from dpsql.policy.schema import SchemaColumn
+from dpsql.types import Kind, SqlType, Value
+
+INTEGER_REACH = {Kind.INT2: Fraction(2**15), Kind.INT4: Fraction(2**31), Kind.INT8: Fraction(2**63)}
+
+
+def type_reach(type_: SqlType) -> Fraction:
+    """The largest absolute value that a column of this type takes into arithmetic."""
+    if type_.is_integer:
+        return INTEGER_REACH[type_.kind]
+    if type_.kind is Kind.NUMERIC and type_.precision is not None:
+        return min(Fraction(10 ** max(type_.precision - (type_.scale or 0), 0)), FLOAT_REACH)
+    return FLOAT_REACH
+
+
+def type_grain(type_: SqlType) -> Fraction:
+    """The smallest absolute value, 0 apart, that a column of this type takes into arithmetic."""
+    if type_.kind is Kind.NUMERIC and type_.precision is not None:
+        return max(Fraction(10) ** -(type_.scale or 0), FLOAT_GRAIN)
+    return FLOAT_GRAIN if not type_.is_integer else Fraction(1)
+
+
+def number(value: Value) -> Bound:
+    """A bound as an exact number; None where it is not one."""
+    if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
+        return None
+    return Fraction(value)
+
+
+def of_column(column: SchemaColumn) -> Domain:
+    """The declared domain of a column."""
+    values = column.values
+    if column.type.kind is Kind.BOOL and values is None:
+        values = (False, True)
+    lower, upper = number(column.lower), number(column.upper)
+    if values and all(number(v) is not None for v in values):
+        numbers = [Fraction(v) for v in values if isinstance(v, int | float | Decimal)]
+        lower, upper = min(numbers), max(numbers)
+    first, last = column.lower, column.upper
+    if not column.type.is_time:
+        first = last = None
+    return Domain(lower, upper, values, first, last, column.nullable, type_reach(column.type), type_grain(column.type))
+
+
+def hull(domains: Iterable[Domain]) -> Domain:
+    """The smallest domain that holds all of them (the result of CASE, COALESCE, ...)."""
+    return reduce(_hull, domains)
+
+
+def _hull(a: Domain, b: Domain) -> Domain:
+    values = None
+    if a.values is not None and b.values is not None:
+        values = tuple(dict.fromkeys((*a.values, *b.values)))
+    return Domain(
+        None if a.lower is None or b.lower is None else min(a.lower, b.lower),
+        None if a.upper is None or b.upper is None else max(a.upper, b.upper),
+        values,
+        earlier(a.first, b.first),
+        later(a.last, b.last),
+        a.nullable or b.nullable,
+        max(a.reach, b.reach),
+        min(a.grain, b.grain),
+    )
+
+
+def null_domain() -> Domain:
+    """NULL alone: adds nothing to a hull but NULL."""
+    return Domain(nullable=True, reach=Fraction(0), values=(), grain=Fraction(1))
+
+
+def without_null(domain: Domain) -> Domain:
+    return replace(domain, nullable=False)
+
+
+def moment(value: Value) -> datetime | None:
+    """A date or timestamp as a timestamp, for comparing."""
+    if isinstance(value, datetime):
+        return value.replace(tzinfo=None)
+    if isinstance(value, date):
+        return datetime.combine(value, time())
+    return None
+
+
+def earlier(a: Value, b: Value) -> Value:
+    """The earlier of two; None, unknown, wins."""
+    left, right = moment(a), moment(b)
+    return None if left is None or right is None else (a if left <= right else b)
+
+
+def later(a: Value, b: Value) -> Value:
+    left, right = moment(a), moment(b)
+    return None if left is None or right is None else (a if left >= right else b)
+
+
+def add(a: Domain, b: Domain) -> Domain:
+    lower = None if a.lower is None or b.lower is None else a.lower + b.lower
+    upper = None if a.upper is None or b.upper is None else a.upper + b.upper
+    grain = min(a.grain, b.grain) / 2**53
+    return Domain(lower, upper, nullable=a.nullable or b.nullable, reach=a.reach + b.reach, grain=grain)
+
+
+def negate(a: Domain) -> Domain:
+    lower = None if a.upper is None else -a.upper
+    upper = None if a.lower is None else -a.lower
+    return Domain(lower, upper, nullable=a.nullable, reach=a.reach, grain=a.grain)
+
+
+def multiply(a: Domain, b: Domain) -> Domain:
+    nullable, reach, grain = a.nullable or b.nullable, a.reach * b.reach, a.grain * b.grain / 2
+    if a.lower is None or a.upper is None or b.lower is None or b.upper is None:
+        return Domain(nullable=nullable, reach=reach, grain=grain)
+    corners = [x * y for x in (a.lower, a.upper) for y in (b.lower, b.upper)]
+    return Domain(min(corners), max(corners), nullable=nullable, reach=reach, grain=grain)
+
+
+def divide(a: Domain, b: Domain) -> Domain:
+    """a / b where b = 0 gives NULL; bounded only if b's interval keeps away from zero."""
+    reach, grain = 2 * a.reach / b.grain, a.grain / max(b.reach, Fraction(1)) / 2
+    if a.lower is None or a.upper is None or b.lower is None or b.upper is None or b.lower <= 0 <= b.upper:
+        return Domain(nullable=True, reach=reach, grain=grain)
+    corners = [x / y for x in (a.lower, a.upper) for y in (b.lower, b.upper)]
+    return Domain(min(corners), max(corners), nullable=a.nullable or b.nullable, reach=reach, grain=grain)
+
+
+def absolute(a: Domain) -> Domain:
+    if a.lower is None or a.upper is None:
+        return Domain(Fraction(0), None, nullable=a.nullable, reach=a.reach, grain=a.grain)
+    largest = max(abs(a.lower), abs(a.upper))
+    smallest = Fraction(0) if a.lower <= 0 <= a.upper else min(abs(a.lower), abs(a.upper))
+    return Domain(smallest, largest, nullable=a.nullable, reach=a.reach, grain=a.grain)
+
+
+def widen(a: Domain, step: Fraction) -> Domain:
+    """Both ends moved outward by a rounding step."""
+    lower = None if a.lower is None else a.lower - step
+    upper = None if a.upper is None else a.upper + step
+    return Domain(lower, upper, nullable=a.nullable, reach=a.reach + step, grain=step / 2)
+
+
+def integral(a: Domain) -> Domain:
+    """Ends rounded outward to whole numbers."""
+    lower = None if a.lower is None else Fraction(a.lower.__floor__())
+    upper = None if a.upper is None else Fraction(a.upper.__ceil__())
+    return Domain(lower, upper, nullable=a.nullable, reach=a.reach + 1, grain=Fraction(1))
+
+
+Narrowed = dict[str, Domain]
+
+
+def narrow(conditions: Iterable[Expr]) -> Narrowed:
+    """What the filter's conditions say of single columns: name -> narrowed domain (rows outside never pass)."""
+    found: Narrowed = {}
+    for condition in conditions:
+        for part in conjuncts(condition):
+            for column, domain in _facts(part):
+                found[column.name] = _intersect(found.get(column.name, column.domain), domain)
+    return found
+
+
+def _facts(part: Expr) -> Iterable[tuple[Col, Domain]]:
+    match part:
+        case Call(op="in", args=(Col() as column, *options)) if all(isinstance(o, Lit) for o in options):
+            yield column, _listed([o for o in options if isinstance(o, Lit)])
+        case Call(op="eq", args=(Col() as column, Lit() as literal)):
+            yield column, _listed([literal])
+        case Call(op="eq", args=(Lit() as literal, Col() as column)):
+            yield column, _listed([literal])
+        case Call(op="or", args=args):
+            yield from _alternatives(args)
+        case Call(op="ge" | "gt", args=(Col() as column, Lit() as literal)):
+            yield column, _from(literal)
+        case Call(op="le" | "lt", args=(Col() as column, Lit() as literal)):
+            yield column, _until(literal, column, strict=part.op == "lt")
+        case Call(op="le" | "lt", args=(Lit() as literal, Col() as column)):
+            yield column, _from(literal)
+        case Call(op="ge" | "gt", args=(Lit() as literal, Col() as column)):
+            yield column, _until(literal, column, strict=part.op == "gt")
+        case Call(op="not", args=(Call(op="is_null", args=(Col() as column,)),)):
+            yield column, Domain(nullable=False)
+        case _:
+            return
+
+
+def _alternatives(args: tuple[Expr, ...]) -> Iterable[tuple[Col, Domain]]:
+    """`x = 1 OR x = 2`: the same column on every side."""
+    sides = [{column.name: (column, domain) for column, domain in _facts(arg)} for arg in args]
+    for name in set.intersection(*(set(side) for side in sides)):
+        column = sides[0][name][0]
+        yield column, hull(side[name][1] for side in sides)
+
+
+def _listed(options: list[Lit]) -> Domain:
+    values = tuple(dict.fromkeys(o.value for o in options if o.value is not None))
+    numbers = [n for v in values if (n := number(v)) is not None]
+    moments = [v for v in values if moment(v) is not None]
+    whole = len(numbers) == len(values) and bool(values)
+    return Domain(
+        min(numbers) if whole else None,
+        max(numbers) if whole else None,
+        values,
+        min(moments, key=lambda v: moment(v) or datetime.min) if moments else None,
+        max(moments, key=lambda v: moment(v) or datetime.max) if moments else None,
+        nullable=False,
+    )
+
+
+def _from(literal: Lit) -> Domain:
+    return Domain(lower=number(literal.value), first=_time_bound(literal), nullable=False)
+
+
+def _until(literal: Lit, column: Col, *, strict: bool) -> Domain:
+    """`x < literal` excludes the literal itself: a day less for dates, a whole number less for integers."""
+    upper, last = number(literal.value), literal.value if moment(literal.value) is not None else None
+    if strict and upper is not None and column.type.is_integer and upper.denominator == 1:
+        upper -= 1
+    if strict and last is not None:
+        last = _before(last)
+    return Domain(upper=upper, last=last, nullable=False)
+
+
+def _time_bound(literal: Lit) -> Value:
+    return literal.value if moment(literal.value) is not None else None
+
+
+def _before(value: Value) -> Value:
+    if isinstance(value, datetime):
+        return value - datetime.resolution if value > datetime.min else value
+    if isinstance(value, date):
+        return value - date.resolution if value > date.min else value
+    return value
+
+
+def _intersect(a: Domain, b: Domain) -> Domain:
+    lower = max((x for x in (a.lower, b.lower) if x is not None), default=None)
+    upper = min((x for x in (a.upper, b.upper) if x is not None), default=None)
+    if lower is not None and upper is not None and lower > upper:
+        upper = lower
+    values = _common(a, b)
+    firsts = [v for v in (a.first, b.first) if v is not None]
+    lasts = [v for v in (a.last, b.last) if v is not None]
+    first = max(firsts, key=lambda v: moment(v) or datetime.min) if firsts else None
+    last = min(lasts, key=lambda v: moment(v) or datetime.max) if lasts else None
+    if first is not None and last is not None and (moment(first) or 0) > (moment(last) or 0):  # type: ignore[operator]
+        last = first
+    return Domain(lower, upper, values, first, last, a.nullable and b.nullable, a.reach, a.grain)
+
+
+def _common(a: Domain, b: Domain) -> tuple[Value, ...] | None:
+    if a.values is None and b.values is None:
+        return None
+    if a.values is None:
+        chosen = b.values or ()
+    elif b.values is None:
+        chosen = a.values
+    else:
+        chosen = tuple(v for v in a.values if v in b.values)
+    return tuple(v for v in chosen if _within(v, a) and _within(v, b))
+
+
+def _within(value: Value, domain: Domain) -> bool:
+    exact, at = number(value), moment(value)
+    if exact is not None:
+        return (domain.lower is None or exact >= domain.lower) and (domain.upper is None or exact <= domain.upper)
+    if at is not None:
+        first, last = moment(domain.first), moment(domain.last)
+        return (first is None or at >= first) and (last is None or at <= last)
+    return True

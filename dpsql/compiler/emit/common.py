@@ -1,0 +1,446 @@
+"""Scalar expressions as SQL that no row can make fail, and the few points where dialects differ.
+
+Totality rests on `Domain.reach` and `Domain.grain`, which hold for every row: integers are computed in a type that
+holds `reach`; everything else in binary floats, with columns read as NULL (NaN), as 0 (below 10^-30) or clamped (beyond
+10^15), so that no operation can overflow, underflow or meet a NaN. Divisors are wrapped in NULLIF(x, 0). Dates are
+clamped to the years 1000..9990 before any function sees them. Nothing here depends on declared bounds being true.
+
+Binary +, -, *, / and floor are IEEE 754 in every dialect, so the same rows give the same integers everywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import date, datetime
+from decimal import Decimal
+from fractions import Fraction
+from typing import Literal
+from uuid import UUID
+
+from dpsql.compiler.algebra import FLOAT_REACH, INT8_MAX, Call, Case, Col, Expr, Lit, Op, Scalar
+from dpsql.errors import TOO_COMPLEX, Failed, Rejected
+from dpsql.types import Kind, Relation, SqlType, Value
+
+DerivedRows = Mapping[int, Relation | None]
+"""Public relations computed before this release; None: not yet, a named placeholder stands for its rows."""
+
+Rep = Literal["int", "wide", "double"]
+MAX_SQL = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """What differs between backends. `read`: a stored column as the algebra sees it."""
+
+    name: Literal["duckdb", "postgres"]
+    double: str
+    wide: str
+    row_id: str
+    schema: str
+    is_nan: Callable[[str], str]
+    read: Callable[[str, SqlType], str]
+    whole_division: Callable[[str, str], str]
+    canonical_number: Callable[[str, SqlType], str]
+
+
+def quote(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def text(value: str) -> str:
+    if "\x00" in value:
+        raise Rejected("a string may not contain NUL", sqlstate="22021")
+    return "'" + value.replace("'", "''") + "'"
+
+
+@dataclass(frozen=True, slots=True)
+class Emitter:
+    """Renders expressions in one dialect."""
+
+    dialect: Dialect
+    derived: DerivedRows
+
+    def literal(self, value: Value, type_: SqlType) -> str:
+        """A constant of a type."""
+        match value:
+            case None:
+                return f"CAST(NULL AS {self.type_name(type_)})"
+            case bool():
+                return "TRUE" if value else "FALSE"
+            case float():
+                return self.double(value)
+            case int() | Decimal() if type_.is_float:
+                return self.double(float(value))
+            case int():
+                return str(value)
+            case Decimal():
+                return f"{value:f}"
+            case str():
+                return text(value)
+            case datetime():
+                return "TIMESTAMP '" + value.strftime("%Y-%m-%d %H:%M:%S.%f") + "'"
+            case date():
+                return f"DATE '{value:%Y-%m-%d}'"
+            case UUID():
+                return f"CAST('{value}' AS UUID)"
+            case _:
+                raise Failed(f"no literal for {type(value).__name__}")
+
+    def type_name(self, type_: SqlType) -> str:
+        match type_.kind:
+            case Kind.TEXT | Kind.UNKNOWN:
+                return "VARCHAR" if self.dialect.name == "duckdb" else "TEXT"
+            case Kind.FLOAT4 | Kind.FLOAT8:
+                return self.dialect.double
+            case Kind.NUMERIC:
+                return f"NUMERIC({type_.precision},{type_.scale or 0})" if type_.precision else self.dialect.double
+            case Kind.TIMESTAMPTZ:
+                return "TIMESTAMP"
+            case _:
+                return str(type_.kind.value).upper()
+
+    def double(self, value: float | Fraction) -> str:
+        return f"CAST({float(value)!r} AS {self.dialect.double})"
+
+    # Conditions -------------------------------------------------------------------------------------------------
+
+    def condition(self, expr: Expr) -> str:
+        """A boolean expression."""
+        match expr:
+            case Call(op="and" | "or", args=args):
+                word = " AND " if expr.op == "and" else " OR "
+                return self._sized("(" + word.join(self.condition(a) for a in args) + ")")
+            case Call(op="not", args=(inner,)):
+                return f"(NOT {self.condition(inner)})"
+            case Call(op="is_null", args=(inner,)):
+                return f"({self.value(inner)} IS NULL)"
+            case Call(op="is_true", args=(inner,)):
+                return f"({self.condition(inner)} IS TRUE)"
+            case Call(op="is_false", args=(inner,)):
+                return f"({self.condition(inner)} IS FALSE)"
+            case Call(op="eq" | "ne" | "lt" | "le" | "gt" | "ge" | "distinct", args=(a, b)):
+                left, right = self.comparable((a, b))
+                return self._sized(f"({left} {_COMPARISONS[expr.op]} {right})")
+            case Call(op="in", args=args):
+                subject, *options = self.comparable(args)
+                return self._sized(f"({subject} IN ({', '.join(options)}))")
+            case Call(op="like" | "ilike", args=(subject, Lit(value=pattern))):
+                return self._like(expr.op, subject, pattern)
+            case _:
+                return self.value(expr)
+
+    def _like(self, op: Op, subject: Expr, pattern: Value) -> str:
+        if pattern is None:
+            return "CAST(NULL AS BOOLEAN)"
+        escape = " ESCAPE '\\'" if "\\" in str(pattern) else ""
+        return f"({self.value(subject)} {op.upper()} {text(str(pattern))}{escape})"
+
+    def comparable(self, parts: tuple[Expr, ...]) -> list[str]:
+        """Expressions of one family in one representation, so that no comparison needs a cast that could fail."""
+        if all(p.type.is_number for p in parts):
+            return self._comparable_numbers(parts)
+        if any(p.type.is_time for p in parts):
+            kinds = {p.type.kind for p in parts if not isinstance(p, Lit) or p.value is not None}
+            if kinds == {Kind.DATE}:
+                return [self.value(p) for p in parts]
+            return [self.value(p) if p.type.kind is not Kind.DATE else self.moment(p) for p in parts]
+        return [self.value(p) for p in parts]
+
+    def _comparable_numbers(self, parts: tuple[Expr, ...]) -> list[str]:
+        columns = [p for p in parts if isinstance(p, Col)]
+        literals = [p for p in parts if isinstance(p, Lit)]
+        if len(columns) + len(literals) == len(parts) and len({c.type for c in columns}) == 1:
+            type_ = columns[0].type
+            if type_.is_float or all(_fits(lit.value, type_) for lit in literals):
+                return [self.literal(p.value, type_) if isinstance(p, Lit) else self.value(p) for p in parts]
+        if all(p.type.is_integer for p in parts):
+            return [self.number(p)[0] for p in parts]
+        return [self.as_double(p) for p in parts]
+
+    # Values -----------------------------------------------------------------------------------------------------
+
+    def value(self, expr: Expr) -> str:
+        """An expression in its own type; numbers that take part in arithmetic as `number` gives them."""
+        match expr:
+            case Col(name=name):
+                return quote(name)
+            case Lit(value=value, type=type_):
+                return self.literal(value, type_)
+            case Scalar():
+                return self._scalar(expr)
+            case Case() | Call(op="coalesce" | "nullif"):
+                return self._chosen(expr)
+            case Call() if expr.type.is_number:
+                return self.number(expr)[0]
+            case Call() if expr.type.kind is Kind.BOOL:
+                return self.condition(expr)
+            case Call() if expr.type.is_time:
+                return self.moment(expr) if expr.type.kind is not Kind.DATE else self._date(expr)
+            case Call():
+                return self._text_function(expr)
+
+    def _scalar(self, expr: Scalar) -> str:
+        known = self.derived.get(expr.rows)
+        if known is None:
+            return f":d{expr.rows}"
+        if len(known.rows) > 1:
+            raise Rejected("more than one row returned by a subquery used as an expression", sqlstate="21000")
+        value = known.rows[0][0] if known.rows else None
+        if isinstance(value, int | float | Decimal) and not isinstance(value, bool):
+            if value != value:
+                value = None
+            else:
+                value = min(max(value, -int(FLOAT_REACH)), int(FLOAT_REACH))
+        return self.literal(self.plain(value), expr.type)
+
+    def plain(self, value: Value) -> Value:
+        """A released value as the backend sees it: timestamps are local."""
+        return value.replace(tzinfo=None) if isinstance(value, datetime) else value
+
+    def _chosen(self, expr: Case | Call) -> str:
+        """CASE, COALESCE, NULLIF: every result in the representation of the whole."""
+        if expr.type.is_number:
+            return self.number(expr)[0]
+        return self._choice(expr, self.moment if _is_moment(expr.type) else self.value)
+
+    def _choice(self, expr: Case | Call, render: Callable[[Expr], str]) -> str:
+        if isinstance(expr, Case):
+            arms = " ".join(f"WHEN {self.condition(c)} THEN {render(v)}" for c, v in expr.branches)
+            last = f" ELSE {render(expr.default)}" if expr.default is not None else ""
+            return self._sized(f"(CASE {arms}{last} END)")
+        if expr.op == "nullif":
+            return f"(CASE WHEN {self.condition(_equal(expr.args))} THEN NULL ELSE {render(expr.args[0])} END)"
+        return self._sized(f"COALESCE({', '.join(render(a) for a in expr.args)})")
+
+    # Numbers ----------------------------------------------------------------------------------------------------
+
+    def representation(self, expr: Expr) -> Rep:
+        if not expr.type.is_integer and not _whole_part(expr):
+            return "double"
+        reaches = [expr.domain.reach]
+        if isinstance(expr, Call):
+            reaches += [a.domain.reach for a in expr.args if a.type.is_integer]
+        return "int" if max(reaches) <= INT8_MAX else "wide"
+
+    def as_double(self, expr: Expr) -> str:
+        sql, rep = self.number(expr)
+        return sql if rep == "double" else f"CAST({sql} AS {self.dialect.double})"
+
+    def _as(self, expr: Expr, rep: Rep) -> str:
+        if rep == "double":
+            return self.as_double(expr)
+        sql, own = self.number(expr)
+        return sql if own == rep or rep == "int" else f"CAST({sql} AS {self.dialect.wide})"
+
+    def number(self, expr: Expr) -> tuple[str, Rep]:
+        """A number ready for arithmetic, and the type it is computed in."""
+        rep = self.representation(expr)
+        match expr:
+            case Col():
+                return self._number_column(expr, rep), rep
+            case Lit(value=value):
+                return self._number_literal(value, rep), rep
+            case Scalar():
+                sql = self._scalar(expr)
+                return (sql if rep != "double" else f"CAST({sql} AS {self.dialect.double})"), rep
+            case Case():
+                return self._choice(expr, lambda e: self._as(e, rep)), rep
+            case Call():
+                return self._sized(self._number_call(expr, rep)), rep
+
+    def _number_column(self, col: Col, rep: Rep) -> str:
+        name = quote(col.name)
+        if rep == "int":
+            return f"CAST({name} AS BIGINT)"
+        if rep == "wide":
+            return f"CAST({name} AS {self.dialect.wide})"
+        if col.type.kind is Kind.NUMERIC and col.type.precision is not None:
+            return f"CAST({name} AS {self.dialect.double})"
+        if col.type.kind is Kind.NUMERIC:
+            return f"CAST({self._tamed(name, '1e15', '1e-30', name)} AS {self.dialect.double})"
+        return self._tamed(name, self.double(1e15), self.double(1e-30), self.dialect.is_nan(name))
+
+    def _tamed(self, name: str, reach: str, grain: str, nan: str) -> str:
+        """A column without NaN, infinities, huge or tiny values."""
+        nan = self.dialect.is_nan(name) if nan == name else nan
+        return (
+            f"(CASE WHEN {nan} THEN NULL WHEN {name} > {reach} THEN {reach} WHEN {name} < -{reach} THEN -{reach} "
+            f"WHEN {name} < {grain} AND {name} > -{grain} THEN 0 ELSE {name} END)"
+        )
+
+    def _number_literal(self, value: Value, rep: Rep) -> str:
+        if value is None:
+            return f"CAST(NULL AS {self._rep_type(rep)})"
+        if rep == "double":
+            return self.double(float(str(value)))
+        return f"CAST({int(str(value))} AS {self._rep_type(rep)})"
+
+    def _rep_type(self, rep: Rep) -> str:
+        return {"int": "BIGINT", "wide": self.dialect.wide, "double": self.dialect.double}[rep]
+
+    def _number_call(self, call: Call, rep: Rep) -> str:
+        args = call.args
+        match call.op:
+            case "add" | "sub" | "mul":
+                sign = {"add": "+", "sub": "-", "mul": "*"}[call.op]
+                return f"({self._as(args[0], rep)} {sign} {self._as(args[1], rep)})"
+            case "div":
+                return f"({self.as_double(args[0])} / NULLIF({self.as_double(args[1])}, 0))"
+            case "idiv":
+                quotient = self.dialect.whole_division(self._as(args[0], rep), f"NULLIF({self._as(args[1], rep)}, 0)")
+                return f"CAST({quotient} AS {self._rep_type(rep)})"
+            case "mod":
+                return f"({self._as(args[0], rep)} % NULLIF({self._as(args[1], rep)}, 0))"
+            case "neg":
+                return f"(-{self._as(args[0], rep)})"
+            case "abs":
+                return f"ABS({self._as(args[0], rep)})"
+            case "sign":
+                return f"CAST(SIGN({self.as_double(args[0])}) AS {self.dialect.double})"
+            case "floor" | "ceil" | "trunc" | "round":
+                return self._rounded(call.op, args[0], args[1])
+            case "coalesce" | "nullif":
+                return self._choice(call, lambda e: self._as(e, rep))
+            case "least" | "greatest":
+                return f"{call.op.upper()}({', '.join(self._as(a, rep) for a in args)})"
+            case "to_int":
+                return self._to_int(args[0], call)
+            case "to_float" | "to_numeric":
+                return self.as_double(args[0])
+            case "bool_to_int":
+                inner = self.condition(args[0])
+                return f"CAST(CASE WHEN {inner} THEN 1 WHEN NOT {inner} THEN 0 END AS BIGINT)"
+            case "extract":
+                return self._extract(call)
+            case "date_diff":
+                a, b = (f"CAST({self.moment(x)} AS DATE)" for x in args)
+                return f"CAST({a} - {b} AS BIGINT)"
+            case "length":
+                return f"CAST(LENGTH({self.value(args[0])}) AS BIGINT)"
+            case _:
+                raise Failed(f"no numeric form of {call.op}")
+
+    def _rounded(self, op: Op, inner: Expr, places: Expr) -> str:
+        """floor, ceil, trunc, and round half away from zero, at a number of decimals."""
+        digits = places.value if isinstance(places, Lit) and isinstance(places.value, int) else 0
+        x = self.as_double(inner)
+        scale = self.double(Fraction(10) ** abs(digits))
+        if digits:
+            x = f"({x} {'*' if digits > 0 else '/'} {scale})"
+        if op == "round":
+            made = f"(SIGN({x}) * FLOOR(ABS({x}) + {self.double(0.5)}))"
+        else:
+            made = f"{op.upper()}({x})"
+        return f"({made} {'/' if digits > 0 else '*'} {scale})" if digits else made
+
+    def _to_int(self, inner: Expr, call: Call) -> str:
+        """Rounded half away from zero, and kept inside the target type."""
+        if inner.type.is_integer and inner.domain.reach <= call.domain.reach:
+            return self._as(inner, self.representation(call))
+        x = self._rounded("round", inner, Lit(0, call.type))
+        reach = {Kind.INT2: 2**15 - 1, Kind.INT4: 2**31 - 1}.get(call.type.kind, 2**62)
+        limit = self.double(float(reach))
+        clamped = f"(CASE WHEN {x} > {limit} THEN {limit} WHEN {x} < -{limit} THEN -{limit} ELSE {x} END)"
+        return f"CAST({clamped} AS BIGINT)"
+
+    def _extract(self, call: Call) -> str:
+        part, inner = call.args
+        name = str(part.value) if isinstance(part, Lit) else ""
+        target = self.dialect.double if name == "epoch" else "BIGINT"
+        return f"CAST(EXTRACT({name.upper()} FROM {self.moment(inner)}) AS {target})"
+
+    # Dates and text ---------------------------------------------------------------------------------------------
+
+    def moment(self, expr: Expr) -> str:
+        """A date or timestamp as a timestamp between the years 1000 and 9990, from there on safe to compute with."""
+        match expr:
+            case Lit(value=value):
+                return self.literal(_midnight(value), SqlType(Kind.TIMESTAMP))
+            case Call(op="date_trunc", args=(Lit(value=unit), inner)):
+                return f"DATE_TRUNC({text(str(unit))}, {self.moment(inner)})"
+            case Call(op="add_interval", args=(inner, *parts)):
+                return self._shifted(inner, parts)
+            case Call(op="to_timestamp", args=(inner,)):
+                return self.moment(inner)
+            case Call(op="to_date", args=(inner,)):
+                return f"CAST(CAST({self.moment(inner)} AS DATE) AS TIMESTAMP)"
+            case Case() | Call():
+                return self._choice(expr, self.moment)
+            case _:
+                return self._clamped(self.value(expr), expr.type)
+
+    def _clamped(self, name: str, type_: SqlType) -> str:
+        if type_.kind is Kind.DATE:
+            low, high = "DATE '1000-01-01'", "DATE '9990-12-31'"
+        else:
+            low, high = "TIMESTAMP '1000-01-01 00:00:00'", "TIMESTAMP '9990-12-31 23:59:59.999999'"
+        return (
+            f"CAST(CASE WHEN {name} > {high} THEN {high} WHEN {name} < {low} THEN {low} ELSE {name} END AS TIMESTAMP)"
+        )
+
+    def _shifted(self, inner: Expr, parts: list[Expr]) -> str:
+        months, days, micros = (int(p.value) if isinstance(p, Lit) and isinstance(p.value, int) else 0 for p in parts)
+        amount = f"INTERVAL '{months} months {days} days {micros} microseconds'"
+        return self._clamped(f"({self.moment(inner)} + {amount})", SqlType(Kind.TIMESTAMP))
+
+    def _date(self, expr: Expr) -> str:
+        """A computed date."""
+        if isinstance(expr, Call) and expr.op == "to_date":
+            return f"CAST({self.moment(expr.args[0])} AS DATE)"
+        return f"CAST({self.moment(expr)} AS DATE)"
+
+    def _text_function(self, call: Call) -> str:
+        args = [self.value(a) for a in call.args]
+        match call.op:
+            case "lower" | "upper" | "trim":
+                return f"{call.op.upper()}({args[0]})"
+            case "substring":
+                return f"SUBSTRING({args[0]}, {args[1]}, {args[2]})"
+            case _:
+                raise Failed(f"no text form of {call.op}")
+
+    def _sized(self, sql: str) -> str:
+        if len(sql) > MAX_SQL:
+            raise Rejected("The statement is too complex.", sqlstate=TOO_COMPLEX, hint="Use fewer nested expressions.")
+        return sql
+
+
+_COMPARISONS = {"eq": "=", "ne": "<>", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "distinct": "IS DISTINCT FROM"}
+
+
+def _equal(args: tuple[Expr, ...]) -> Call:
+    return Call("eq", args, SqlType(Kind.BOOL))
+
+
+def _is_moment(type_: SqlType) -> bool:
+    return type_.kind in (Kind.TIMESTAMP, Kind.TIMESTAMPTZ)
+
+
+def _whole_part(expr: Expr) -> bool:
+    """EXTRACT of anything but the epoch gives whole numbers, though Postgres calls them numeric."""
+    return (
+        isinstance(expr, Call)
+        and expr.op == "extract"
+        and isinstance(expr.args[0], Lit)
+        and (expr.args[0].value != "epoch")
+    )
+
+
+def _fits(value: Value, type_: SqlType) -> bool:
+    """Whether a column of this type can be compared with the literal exactly, without a cast that could fail."""
+    if value is None:
+        return True
+    if isinstance(value, bool) or not isinstance(value, int | Decimal):
+        return False
+    if type_.is_integer:
+        return isinstance(value, int) and abs(value) <= INT8_MAX
+    digits = Decimal(value).as_tuple()
+    scale = -digits.exponent if isinstance(digits.exponent, int) else 99
+    return type_.precision is not None and type_.precision <= 18 and len(digits.digits) + abs(scale) <= 18
+
+
+def _midnight(value: Value) -> Value:
+    if isinstance(value, date) and not isinstance(value, datetime):
+        return datetime(value.year, value.month, value.day)
+    return value

@@ -1,0 +1,36 @@
+"""DuckDB's forms."""
+
+from __future__ import annotations
+
+from dpsql.compiler.emit.common import Dialect
+from dpsql.types import Kind, SqlType
+
+
+def _read(name: str, type_: SqlType) -> str:
+    """Floats as DOUBLE; timestamps with time zone as local ones, clamped first so that the conversion cannot fail."""
+    match type_.kind:
+        case Kind.FLOAT4:
+            return f"CAST({name} AS DOUBLE)"
+        case Kind.TIMESTAMPTZ:
+            low, high = "TIMESTAMPTZ '1000-01-02 00:00:00+00'", "TIMESTAMPTZ '9990-12-30 00:00:00+00'"
+            clamped = f"CASE WHEN {name} > {high} THEN {high} WHEN {name} < {low} THEN {low} ELSE {name} END"
+            return f"CAST({clamped} AS TIMESTAMP)"
+        case _:
+            return name
+
+
+def _canonical_number(sql: str, type_: SqlType) -> str:
+    return f"CASE WHEN {sql} = 0 THEN 0 ELSE {sql} END" if type_.is_float else sql
+
+
+DUCKDB = Dialect(
+    name="duckdb",
+    double="DOUBLE",
+    wide="HUGEINT",
+    row_id="rowid",
+    schema="main",
+    is_nan=lambda x: f"isnan({x})",
+    read=_read,
+    whole_division=lambda a, b: f"({a} // {b})",
+    canonical_number=_canonical_number,
+)

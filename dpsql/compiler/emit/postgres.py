@@ -1,0 +1,41 @@
+"""Postgres's forms."""
+
+from __future__ import annotations
+
+from dpsql.compiler.emit.common import Dialect
+from dpsql.types import Kind, SqlType
+
+
+def _read(name: str, type_: SqlType) -> str:
+    """Text in binary collation; timestamps with time zone as local ones, clamped so that the conversion cannot fail."""
+    match type_.kind:
+        case Kind.TEXT:
+            return f'CAST({name} AS TEXT) COLLATE "C"'
+        case Kind.FLOAT4:
+            return f"CAST({name} AS DOUBLE PRECISION)"
+        case Kind.TIMESTAMPTZ:
+            low, high = "TIMESTAMPTZ '1000-01-02 00:00:00+00'", "TIMESTAMPTZ '9990-12-30 00:00:00+00'"
+            clamped = f"CASE WHEN {name} > {high} THEN {high} WHEN {name} < {low} THEN {low} ELSE {name} END"
+            return f"CAST({clamped} AS TIMESTAMP)"
+        case _:
+            return name
+
+
+def _canonical_number(sql: str, type_: SqlType) -> str:
+    """One representative for equal keys: -0 as 0, decimals without trailing zeros."""
+    if type_.is_float:
+        return f"CASE WHEN {sql} = 0 THEN 0 ELSE {sql} END"
+    return f"TRIM_SCALE({sql})" if type_.kind is Kind.NUMERIC and type_.precision is None else sql
+
+
+POSTGRES = Dialect(
+    name="postgres",
+    double="DOUBLE PRECISION",
+    wide="NUMERIC",
+    row_id="ctid",
+    schema="public",
+    is_nan=lambda x: f"({x} = 'NaN')",
+    read=_read,
+    whole_division=lambda a, b: f"DIV(CAST({a} AS NUMERIC), CAST({b} AS NUMERIC))",
+    canonical_number=_canonical_number,
+)

@@ -1,0 +1,142 @@
+"""Text to one sqlglot query tree, and the few questions about raw nodes that every later stage asks.
+
+The text has been classified and its size checked by `statements`. Comments are dropped here; nothing the client wrote
+is ever sent on: trees are only read.
+"""
+
+from __future__ import annotations
+
+import logging
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from dpsql.errors import NOT_SUPPORTED, SYNTAX, TOO_COMPLEX, Rejected
+
+logging.getLogger("sqlglot").setLevel(logging.CRITICAL)
+
+
+def parse(text: str) -> exp.Query:
+    """One query; raises `Rejected` 42601 with the position of the first syntax error."""
+    try:
+        trees = sqlglot.parse(text, read="postgres")
+    except SqlglotError as error:
+        raise _syntax_error(error, text) from None
+    except RecursionError:
+        raise Rejected("The statement is nested too deeply.", sqlstate=TOO_COMPLEX) from None
+    found = [tree for tree in trees if tree is not None]
+    if len(found) != 1:
+        raise Rejected("One statement is expected here.", sqlstate=SYNTAX)
+    tree = found[0]
+    while isinstance(tree, exp.Subquery | exp.Paren) and not tree.args.get("alias") and _is_bare(tree):
+        tree = tree.this
+    if not isinstance(tree, exp.Query):
+        raise Rejected(
+            "Only SELECT statements are answered.",
+            sqlstate=NOT_SUPPORTED,
+            hint="Write SELECT ... FROM ...; data and definitions cannot be changed through this proxy.",
+        )
+    return tree
+
+
+def _is_bare(tree: exp.Expr) -> bool:
+    return all(not value for key, value in tree.args.items() if key != "this")
+
+
+def _syntax_error(error: SqlglotError, text: str) -> Rejected:
+    first = (getattr(error, "errors", None) or [{}])[0]
+    line, column = first.get("line"), first.get("col")
+    position = None
+    if isinstance(line, int) and isinstance(column, int):
+        starts = [0, *(i + 1 for i, c in enumerate(text) if c == "\n")]
+        if line <= len(starts):
+            position = min(starts[line - 1] + max(column - len(first.get("highlight") or "") + 1, 1), len(text) + 1)
+    near = first.get("highlight")
+    message = f'syntax error at or near "{near}"' if near else "syntax error"
+    return Rejected(message, sqlstate=SYNTAX, position=position)
+
+
+def name_of(identifier: exp.Expr | str | None) -> str:
+    """An identifier as Postgres reads it: folded to lower case unless quoted."""
+    if isinstance(identifier, exp.Identifier):
+        text = str(identifier.this)
+        return text if identifier.args.get("quoted") else text.lower()
+    return "" if identifier is None else str(identifier)
+
+
+def position(node: exp.Expr) -> int | None:
+    """1-based offset of the first character of a node that the tokenizer has placed."""
+    starts = [n.meta["start"] for n in node.walk() if "start" in n.meta]
+    return min(starts) + 1 if starts else None
+
+
+def refuse(message: str, node: exp.Expr, *, sqlstate: str = NOT_SUPPORTED, hint: str | None = None) -> Rejected:
+    """A refusal that points at the node."""
+    return Rejected(message, sqlstate=sqlstate, hint=hint, position=position(node))
+
+
+def only(node: exp.Expr, *allowed: str) -> None:
+    """Refuses a node that carries an argument its caller does not read: nothing is silently ignored."""
+    for key, value in node.args.items():
+        if value and key not in allowed and key not in ("this", "_type"):
+            word = key.strip("_").replace("_", " ").upper()
+            raise refuse(f"{word} is not supported here.", node)
+
+
+def unwrap(node: exp.Expr) -> exp.Expr:
+    """Without redundant parentheses."""
+    while isinstance(node, exp.Paren):
+        node = node.this
+    return node
+
+
+def output_name(node: exp.Expr) -> str:
+    """The name Postgres gives to an unnamed output column."""
+    node = unwrap(node)
+    match node:
+        case exp.Alias():
+            return name_of(node.args["alias"])
+        case exp.Column():
+            return name_of(node.this)
+        case exp.Cast():
+            inner = output_name(node.this)
+            return inner if inner != "?column?" else _type_name(node)
+        case exp.Filter() | exp.Window() | exp.WithinGroup():
+            return output_name(node.this)
+        case exp.Case():
+            inner = output_name(node.args["default"]) if node.args.get("default") else "?column?"
+            return inner if inner != "?column?" else "case"
+        case exp.Subquery() if isinstance(node.this, exp.Select):
+            return output_name(node.this.expressions[0]) if node.this.expressions else "?column?"
+        case exp.Exists():
+            return "exists"
+        case exp.TimestampTrunc() | exp.DateTrunc():
+            return "date_trunc"
+        case exp.Boolean():
+            return "bool"
+        case exp.Anonymous():
+            return str(node.this).lower()
+        case exp.Func() if not isinstance(node, exp.Connector | exp.Binary):
+            return _FUNCTION_NAMES.get(type(node), node.sql_names()[0].lower())
+        case _:
+            return "?column?"
+
+
+def _type_name(node: exp.Cast) -> str:
+    names = {"INT": "int4", "BIGINT": "int8", "SMALLINT": "int2", "DOUBLE": "float8", "FLOAT": "float4"}
+    kind = node.args["to"].this
+    text = getattr(kind, "value", str(kind))
+    return names.get(text, {"DECIMAL": "numeric", "BOOLEAN": "bool"}.get(text, text.lower()))
+
+
+_FUNCTION_NAMES: dict[type[exp.Expr], str] = {
+    exp.Extract: "extract",
+    exp.Stddev: "stddev",
+    exp.StddevSamp: "stddev_samp",
+    exp.Variance: "var_samp",
+    exp.VariancePop: "var_pop",
+    exp.Pow: "power",
+    exp.TimeToStr: "to_char",
+    exp.Trim: "btrim",
+}

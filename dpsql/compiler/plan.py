@@ -1,0 +1,437 @@
+"""Aggregations become planned releases: keys, measurements, sensitivities, mechanisms and prices.
+
+Decides, from the statement and the policy alone, all that privacy rests on. The price of a statement is what it names;
+its measurements (one per clipped vector, and one for each key selection) share it equally. After planning, the cost of
+every release is derived again from the mechanisms themselves and must not exceed what was promised.
+
+Grid: each measured value is a whole number of steps of `resolution`: the natural unit of integers and decimals where
+that leaves at most about 2^20 steps, else a power of two (DESIGN.md section 3, "Exact integers"). AVG is measured as a
+count and a sum of values centred at the grid point nearest the middle of the bounds, both scaled by one factor.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from math import isqrt
+from typing import Literal
+
+from dpsql.compiler.algebra import Aggregate, Aggregation, Expr, canonical, describe
+from dpsql.compiler.keys import KeyDomain, key_domain, product
+from dpsql.dp.accounting import key_delta, share_of_statement
+from dpsql.dp.mechanisms import Mechanism, error95, stddev
+from dpsql.dp.privacy import Calibrated, DeltaEvent, best, cost, cost_of, units_up
+from dpsql.dp.selection import threshold, weight_sensitivity
+from dpsql.dp.sensitivity import L1, L2, ContributionBound, Norm, Sensitivity, clip_l1, clip_l2
+from dpsql.errors import BAD_PARAMETER, Failed, Rejected
+from dpsql.policy.model import Privacy
+from dpsql.types import Column, Cost, Kind, SqlType
+
+ONE = 1024
+"""Steps of a whole row or unit: scaling does not round counts away."""
+MAX_STEPS = 2**20
+MAX_RADIUS = {"l1": 2**50, "l2": 2**43}
+"""Above these, norms could leave the backends' 128-bit integers (2^43 squared, over 2^40 groups)."""
+
+CellKind = Literal["count", "sum", "avg_count", "avg_sum", "units"]
+Form = Literal["rows", "single", "norm"]
+"""How contributions are bounded: each row is a unit; one group a unit (clamp); norm clipping over groups."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """Values clamped to [low, high] grid steps of `resolution` units, less `centre` steps."""
+
+    resolution: Fraction
+    low: int
+    high: int
+    centre: int = 0
+
+    @property
+    def largest(self) -> int:
+        return max(self.high - self.centre, self.centre - self.low, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One measured vector: what is added up, before its noise is chosen."""
+
+    kind: CellKind
+    argument: Expr | None
+    condition: Expr | None
+    grid: Grid | None
+    type: SqlType
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """A cell with its sensitivity and noise; `column` names it in the backend's result."""
+
+    column: str
+    name: str
+    cell: Cell
+    sensitivity: Sensitivity
+    mechanism: Mechanism
+
+    @property
+    def resolution(self) -> Fraction:
+        grid = self.cell.grid
+        return Fraction(1, ONE) if grid is None else grid.resolution
+
+    @property
+    def stddev(self) -> float:
+        """Of the noise, in the aggregate's units."""
+        return stddev(self.mechanism) * float(self.resolution)
+
+    @property
+    def error95(self) -> float:
+        return error95(self.mechanism) * float(self.resolution)
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Private keys: a key is shown iff its noisy weight reaches `threshold`."""
+
+    sensitivity: Sensitivity
+    mechanism: Mechanism
+    threshold: int
+    cap: int
+    delta: Fraction
+
+
+@dataclass(frozen=True, slots=True)
+class CountOutput:
+    cell: int
+
+
+@dataclass(frozen=True, slots=True)
+class SumOutput:
+    cell: int
+    resolution: Fraction
+    type: SqlType
+
+
+@dataclass(frozen=True, slots=True)
+class AvgOutput:
+    """The mean from a centred sum and its count, kept inside [lower, upper]."""
+
+    count: int
+    sum: int
+    grid: Grid
+    lower: Fraction
+    upper: Fraction
+    type: SqlType
+
+
+Output = CountOutput | SumOutput | AvgOutput
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A group key; `domain` None: private."""
+
+    name: str
+    expr: Expr
+    domain: KeyDomain | None
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedRelease:
+    """One release, fully decided. `cost` is what the ledger debits for it."""
+
+    index: int
+    aggregation: Aggregation
+    keys: tuple[Key, ...]
+    public: bool
+    form: Form
+    norm: Norm
+    bound: ContributionBound
+    measurements: tuple[Measurement, ...]
+    selection: Selection | None
+    outputs: tuple[Output, ...]
+    columns: tuple[Column, ...]
+    cost: Cost
+    canonical: str
+
+    @property
+    def id(self) -> str:
+        return f"r{self.index}"
+
+    @property
+    def size(self) -> int | None:
+        """The number of groups, where it is public."""
+        return product(tuple(k.domain for k in self.keys if k.domain is not None)) if self.public else None
+
+    @property
+    def free(self) -> bool:
+        """A list of public keys: nothing is measured."""
+        return not self.measurements and self.selection is None
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What the session asks for: the statement's epsilon, at the smaller of the user's and the dataset's delta."""
+
+    epsilon: Decimal
+    delta: Decimal
+    mechanism: Literal["auto", "laplace", "gaussian"] = "auto"
+    max_groups: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Outline:
+    """An aggregation before its noise is known."""
+
+    aggregation: Aggregation
+    keys: tuple[Key, ...]
+    public: bool
+    form: Form
+    bound: ContributionBound
+    cells: tuple[Cell, ...]
+    outputs: tuple[Output, ...]
+
+    @property
+    def shares(self) -> int:
+        return len(self.cells) + (not self.public)
+
+
+def plan(
+    aggregations: tuple[Aggregation, ...], columns: tuple[tuple[Column, ...], ...], privacy: Privacy, terms: Terms
+) -> tuple[PlannedRelease, ...]:
+    """All releases of a statement; `columns[i]` are the released columns of `aggregations[i]`."""
+    norm: Norm = "l1" if privacy.accounting == "pure" or terms.mechanism == "laplace" else "l2"
+    outlines = tuple(_outline(a, privacy, norm) for a in aggregations)
+    shares = sum(outline.shares for outline in outlines)
+    if not shares:
+        return tuple(_planned(i, o, columns[i], privacy, terms, Fraction(0), norm) for i, o in enumerate(outlines))
+    total = share_of_statement(privacy.accounting, terms.epsilon, terms.delta, privacy.key_delta_share)
+    share = total / shares
+    planned = tuple(_planned(i, o, columns[i], privacy, terms, share, norm) for i, o in enumerate(outlines))
+    _check_price(planned, total, privacy)
+    return planned
+
+
+def _outline(aggregation: Aggregation, privacy: Privacy, norm: Norm) -> Outline:
+    keys, public = _keys(aggregation, privacy.max_keys)
+    form, bound = _form(aggregation, keys, public)
+    cells: list[Cell] = []
+    outputs = tuple(_output(a, bound, norm, cells) for a in aggregation.aggregates)
+    return Outline(aggregation, keys, public, form, bound, tuple(cells), outputs)
+
+
+def _keys(aggregation: Aggregation, max_keys: int) -> tuple[tuple[Key, ...], bool]:
+    """Public only if every key has a domain and their product is small enough; all private otherwise."""
+    found = [key_domain(expr, max_keys) for expr in aggregation.keys]
+    known = tuple(d for d in found if d is not None)
+    public = len(known) == len(found) and product(known) <= max_keys
+    keys = tuple(
+        Key(name, expr, domain if public else None)
+        for name, expr, domain in zip(aggregation.names, aggregation.keys, found, strict=True)
+    )
+    return keys, public
+
+
+def _form(aggregation: Aggregation, keys: tuple[Key, ...], public: bool) -> tuple[Form, ContributionBound]:
+    size = product(tuple(k.domain for k in keys if k.domain is not None)) if public else None
+    if aggregation.one_row:
+        return "rows", ContributionBound(1, 1)
+    if aggregation.one_group or size == 1:
+        return "single", ContributionBound(1, aggregation.max_rows)
+    groups = aggregation.max_groups if not size else min(aggregation.max_groups, size)
+    return "norm", ContributionBound(groups, aggregation.max_rows)
+
+
+def _output(aggregate: Aggregate, bound: ContributionBound, norm: Norm, cells: list[Cell]) -> Output:
+    """How an aggregate is read from cells; adds those that are not there yet."""
+    match aggregate.kind:
+        case "count" | "count_units":
+            kind: CellKind = "count" if aggregate.kind == "count" else "units"
+            return CountOutput(_cell(Cell(kind, aggregate.argument, aggregate.condition, None, aggregate.type), cells))
+        case "sum":
+            grid = sum_grid(_argument(aggregate), bound, norm)
+            cell = Cell("sum", aggregate.argument, aggregate.condition, grid, aggregate.type)
+            return SumOutput(_cell(cell, cells), grid.resolution, aggregate.type)
+        case "avg":
+            argument = _argument(aggregate)
+            grid = avg_grid(argument, bound, norm)
+            count = Cell("avg_count", argument, aggregate.condition, None, aggregate.type)
+            total = Cell("avg_sum", argument, aggregate.condition, grid, aggregate.type)
+            lower, upper = _interval(argument)
+            return AvgOutput(_cell(count, cells), _cell(total, cells), grid, lower, upper, aggregate.type)
+
+
+def _cell(cell: Cell, cells: list[Cell]) -> int:
+    mine = cell_text(cell)
+    for index, known in enumerate(cells):
+        if cell_text(known) == mine:
+            return index
+    cells.append(cell)
+    return len(cells) - 1
+
+
+def cell_text(cell: Cell) -> str:
+    """What a cell measures, canonically."""
+    argument = "*" if cell.argument is None else canonical(cell.argument)
+    condition = "" if cell.condition is None else canonical(cell.condition)
+    return f"{cell.kind}({argument}|{condition}|{cell.grid})"
+
+
+def _argument(aggregate: Aggregate) -> Expr:
+    if aggregate.argument is None:
+        raise Failed(f"{aggregate.kind} without an argument")
+    return aggregate.argument
+
+
+def _interval(argument: Expr) -> tuple[Fraction, Fraction]:
+    lower, upper = argument.domain.lower, argument.domain.upper
+    if lower is None or upper is None:
+        raise Failed("a measured argument without bounds")
+    return (lower, upper) if lower <= upper else (lower, lower)
+
+
+def sum_grid(argument: Expr, bound: ContributionBound, norm: Norm) -> Grid:
+    """The grid of SUM's argument: its interval around zero."""
+    lower, upper = _interval(argument)
+    resolution = _resolution(max(abs(lower), abs(upper)), argument.type, _most_steps(bound, norm))
+    return Grid(resolution, _steps(lower, resolution), _steps(upper, resolution))
+
+
+def avg_grid(argument: Expr, bound: ContributionBound, norm: Norm) -> Grid:
+    """The grid of AVG's argument: its interval around the middle."""
+    lower, upper = _interval(argument)
+    resolution = _resolution((upper - lower) / 2, argument.type, _most_steps(bound, norm))
+    least = max(abs(lower), abs(upper)) / 2**50
+    while resolution < least:
+        resolution *= 2
+    low, high = _steps(lower, resolution), _steps(upper, resolution)
+    return Grid(resolution, low, high, (low + high) // 2)
+
+
+def _steps(value: Fraction, resolution: Fraction) -> int:
+    return int((value / resolution + Fraction(1, 2)).__floor__())
+
+
+def _most_steps(bound: ContributionBound, norm: Norm) -> int:
+    """The largest grid value whose clipping radius stays within what norms are computed in."""
+    factor = bound.groups * bound.rows if norm == "l1" else isqrt(bound.groups * bound.rows**2) + 1
+    most = min(MAX_STEPS, MAX_RADIUS[norm] // factor)
+    if most < ONE:
+        raise Rejected(
+            "max_groups and max_rows_per_group are too large to be computed with.",
+            sqlstate=BAD_PARAMETER,
+            hint="Lower them in the policy: they should be what a typical unit contributes.",
+        )
+    return most
+
+
+def _resolution(extent: Fraction, type_: SqlType, most: int) -> Fraction:
+    """Units per grid step: the natural unit if coarse enough, else the least power of two that is."""
+    natural = None
+    if type_.is_integer:
+        natural = Fraction(1)
+    elif type_.kind is Kind.NUMERIC and type_.scale is not None:
+        natural = Fraction(10) ** -type_.scale
+    if natural is not None and extent <= most * natural:
+        return natural
+    resolution = Fraction(2) ** -60
+    while resolution * most < extent:
+        resolution *= 2
+    return resolution if natural is None or not type_.is_integer else max(resolution, Fraction(1))
+
+
+def _sensitivities(cell: Cell, bound: ContributionBound) -> tuple[L1, L2]:
+    if cell.kind == "units":
+        bound = ContributionBound(bound.groups, 1)
+    largest = ONE if cell.grid is None else cell.grid.largest
+    return clip_l1(bound, largest), clip_l2(bound, largest)
+
+
+def _planned(
+    index: int,
+    outline: Outline,
+    columns: tuple[Column, ...],
+    privacy: Privacy,
+    terms: Terms,
+    share: Fraction,
+    norm: Norm,
+) -> PlannedRelease:
+    measurements = []
+    for number, cell in enumerate(outline.cells):
+        l1, l2 = _sensitivities(cell, outline.bound)
+        chosen = best(l1, l2, share, privacy.accounting, terms.mechanism)
+        measurements.append(Measurement(f"m{number}", _cell_name(cell), cell, chosen.sensitivity, chosen.mechanism))
+    selection = None if outline.public else _selection(outline, privacy, terms, share, norm)
+    total = sum((cost_of(m.mechanism, m.sensitivity) for m in measurements), Cost())
+    if selection is not None:
+        total += cost_of(selection.mechanism, selection.sensitivity) + cost(DeltaEvent(selection.delta))
+    return PlannedRelease(
+        index=index,
+        aggregation=outline.aggregation,
+        keys=outline.keys,
+        public=outline.public,
+        form=outline.form,
+        norm=norm,
+        bound=outline.bound,
+        measurements=tuple(measurements),
+        selection=selection,
+        outputs=outline.outputs,
+        columns=columns,
+        cost=total,
+        canonical=_canonical(outline, tuple(measurements), selection),
+    )
+
+
+def _cell_name(cell: Cell) -> str:
+    names = {"count": "count", "sum": "sum", "avg_count": "count for avg", "avg_sum": "centred sum for avg"}
+    argument = "*" if cell.argument is None else canonical(cell.argument)
+    return f"{names.get(cell.kind, 'count distinct unit')}({argument})"
+
+
+def _selection(outline: Outline, privacy: Privacy, terms: Terms, share: Fraction, norm: Norm) -> Selection:
+    delta = (
+        Fraction(privacy.key_delta)
+        if privacy.key_delta is not None
+        else key_delta(privacy.accounting, terms.delta, privacy.key_delta_share)
+    )
+    if delta <= 0:
+        raise Rejected(
+            "The group keys are private, and this policy keeps no delta for private keys.",
+            hint="Group by columns with declared values or bounds, or ask the owner for key_delta_share above 0.",
+        )
+    groups = outline.bound.groups
+    cap = 1 if outline.form != "norm" else privacy.cap(groups)
+    chosen = _weight_noise(groups, privacy, terms, share)
+    tau = threshold(chosen.mechanism, groups, max(cap, groups), delta, norm)
+    return Selection(chosen.sensitivity, chosen.mechanism, tau, max(cap, groups), delta)
+
+
+def _weight_noise(groups: int, privacy: Privacy, terms: Terms, share: Fraction) -> Calibrated:
+    l1, l2 = weight_sensitivity(groups, "l1"), weight_sensitivity(groups, "l2")
+    if not isinstance(l1, L1) or not isinstance(l2, L2):
+        raise Failed("weights with the other norm's sensitivity")
+    return best(l1, l2, share, privacy.accounting, terms.mechanism)
+
+
+def _canonical(outline: Outline, measurements: tuple[Measurement, ...], selection: Selection | None) -> str:
+    """What is measured and how, for the release's key: equal texts mean the same random experiment."""
+    aggregation = outline.aggregation
+    keys = ";".join(f"{canonical(k.expr)}:{k.expr.type}={_domain_text(k.domain)}" for k in outline.keys)
+    cells = ";".join(f"{cell_text(m.cell)}~{m.sensitivity}~{m.mechanism}" for m in measurements)
+    bounding = f"{outline.form},{outline.bound},{aggregation.unit}"
+    return f"{describe(aggregation.input)}\n{keys}\n{bounding}\n{cells}\n{selection}"
+
+
+def _domain_text(domain: KeyDomain | None) -> str:
+    return "private" if domain is None else repr(domain)
+
+
+def _check_price(planned: tuple[PlannedRelease, ...], total: Fraction, privacy: Privacy) -> None:
+    """The price derived from the mechanisms must be the one promised, never above it."""
+    spent = sum((p.cost for p in planned), Cost())
+    amount = spent.epsilon if privacy.accounting == "pure" else spent.rho
+    promised = units_up(total)
+    if amount > promised + sum(len(p.measurements) + 1 for p in planned):
+        raise Failed("the plan costs more than its price")
+    if amount < promised - max(promised // 10**6, 1000):
+        raise Failed("the plan costs less than its price")

@@ -1,0 +1,392 @@
+"""A query tree becomes private aggregations and the public remainder over their results.
+
+Decides, bottom up, which parts of a query are public, private or released. A query over public sources stays as it is;
+a grouped query over a private source becomes an `Aggregation` and a query over its released relation; a plain query
+over private sources filters and projects them for the query around it, and is refused at the top. A released query
+that is joined with private rows becomes a public relation computed before the outer release.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, tzinfo
+
+from sqlglot import exp
+
+from dpsql.compiler.algebra import Aggregation, Col, Domain, Expr, Lit, Rows, Scalar
+from dpsql.compiler.bind.aggregates import Grouping, aggregation, has_aggregates, released_columns, rewrite, row_level
+from dpsql.compiler.bind.expr import Context, bind
+from dpsql.compiler.bind.from_clause import bind_from
+from dpsql.compiler.bind.joins import Numbers
+from dpsql.compiler.bind.parameters import with_parameters
+from dpsql.compiler.bind.scope import Field, Source
+from dpsql.compiler.bind.units import scan
+from dpsql.compiler.parse import name_of, only, output_name, parse, refuse
+from dpsql.compiler.public import Remainder, translate
+from dpsql.errors import NOT_PERMITTED, UNDEFINED_TABLE, Rejected
+from dpsql.policy.schema import Schema, SchemaTable
+from dpsql.types import Column, Kind, SqlType
+
+Result = exp.Query | Source
+"""A processed query: a tree over public and released relations, or private rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Derived:
+    """A public relation that must be computed before a release can be: a remainder over earlier releases."""
+
+    remainder: Remainder
+
+
+@dataclass(slots=True)
+class Split:
+    """One statement while it is taken apart."""
+
+    schema: Schema
+    tables: frozenset[str] | None
+    parameters: tuple[Lit, ...]
+    max_groups: int | None
+    numbers: Numbers
+    zone: tzinfo = UTC
+    inferred: dict[int, SqlType] = field(default_factory=dict)
+    aggregations: list[Aggregation] = field(default_factory=list)
+    relations: dict[str, tuple[Column, ...]] = field(default_factory=dict)
+    derived: list[Derived] = field(default_factory=list)
+
+
+Names = Mapping[str, "CommonTable"]
+
+
+@dataclass(frozen=True, slots=True)
+class CommonTable:
+    """A WITH query: its text as a tree, and the names visible to it."""
+
+    query: exp.Query
+    names: Names
+    columns: tuple[str, ...] = ()
+
+
+def split(tree: exp.Query, state: Split) -> exp.Query:
+    """The public remainder of the whole statement; `state` then holds the aggregations it reads."""
+    result = _query(tree, {}, state)
+    if isinstance(result, Source):
+        raise row_level(state.schema, tree)
+    return _constants(result, state)
+
+
+def _constants(tree: exp.Query, state: Split) -> exp.Query:
+    return with_parameters(tree, state.parameters, state.inferred, state.relations)
+
+
+def _query(tree: exp.Expr, names: Names, state: Split) -> Result:
+    names = _common_tables(tree, names)
+    match tree:
+        case exp.Subquery() | exp.Paren():
+            inner = _query(tree.this, names, state)
+            return inner if isinstance(inner, Source) else _around(tree, inner)
+        case exp.SetOperation():
+            return _set_operation(tree, names, state)
+        case exp.Select():
+            return _select(tree, names, state)
+        case exp.Table():
+            return _query(exp.select("*").from_(tree.copy()), names, state)
+        case _:
+            raise refuse(f"{type(tree).__name__} is not supported", tree)
+
+
+def _around(tree: exp.Expr, inner: exp.Query) -> exp.Query:
+    """A parenthesised query may carry its own ORDER BY and LIMIT."""
+    extra = {k: v for k, v in tree.args.items() if v and k not in ("this", "alias", "with_")}
+    if not extra:
+        return inner
+    made = exp.Select(expressions=[exp.Star()])
+    made.set("from_", exp.From(this=exp.Subquery(this=inner, alias=exp.TableAlias(this=exp.to_identifier("q")))))
+    for key, value in extra.items():
+        made.set(key, value.copy() if isinstance(value, exp.Expr) else value)
+    return made
+
+
+def _common_tables(tree: exp.Expr, names: Names) -> Names:
+    clause = tree.args.get("with_")
+    if clause is None:
+        return names
+    if clause.args.get("recursive"):
+        raise refuse("WITH RECURSIVE is not supported", clause)
+    known = dict(names)
+    for cte in clause.expressions:
+        only(cte, "alias", "materialized")
+        if not isinstance(cte.this, exp.Query):
+            raise refuse("WITH takes SELECT queries only", cte)
+        alias = cte.args["alias"]
+        columns = tuple(name_of(c) for c in alias.args.get("columns") or [])
+        known[name_of(alias.this)] = CommonTable(cte.this, dict(known), columns)
+    return known
+
+
+def _set_operation(tree: exp.SetOperation, names: Names, state: Split) -> Result:
+    left, right = _query(tree.this, names, state), _query(tree.expression, names, state)
+    if isinstance(left, Source) or isinstance(right, Source):
+        raise refuse(
+            "UNION, INTERSECT and EXCEPT of private rows are not supported yet",
+            tree,
+            hint="Aggregate each side and combine the results.",
+        )
+    made = tree.copy()
+    made.set("with_", None)
+    made.set("this", left)
+    made.set("expression", right)
+    return made
+
+
+def _select(select: exp.Select, names: Names, state: Split) -> Result:
+    first = select.args.get("from_")
+    joins = select.args.get("joins") or []
+    if select.args.get("laterals"):
+        raise refuse("LATERAL is not supported", select)
+    items: list[exp.Expr] = [] if first is None else [first.this, *(j.this for j in joins)]
+    results = [_item(item, names, state) for item in items]
+    if not any(isinstance(result, Source) for result in results):
+        return _public_select(select, results, names, state)
+    sources = [_as_source(r, item, state) for r, item in zip(results, items, strict=True)]
+    return _private_select(select, sources, joins, names, state)
+
+
+def _item(item: exp.Expr, names: Names, state: Split) -> exp.Expr | Source:
+    """A FROM item: private rows, or a public table expression."""
+    match item:
+        case exp.Table():
+            return _table(item, names, state)
+        case exp.Subquery():
+            only(item, "alias")
+            result = _query(item.this, names, state)
+            return _aliased(result, item.args.get("alias"), item)
+        case exp.Values():
+            return item.copy()
+        case _:
+            raise refuse(
+                f"{type(item).__name__} is not supported in FROM",
+                item,
+                hint="FROM takes tables and views of the policy, subqueries and WITH names.",
+            )
+
+
+def _table(item: exp.Table, names: Names, state: Split) -> exp.Expr | Source:
+    only(item, "alias", "db", "catalog")
+    if not isinstance(item.this, exp.Identifier):
+        raise refuse("Table functions are not supported in FROM.", item, sqlstate="42883")
+    name, schema_name = name_of(item.this), name_of(item.args.get("db"))
+    alias = item.args.get("alias")
+    if not schema_name and name in names:
+        common = names[name]
+        made = alias or exp.TableAlias(this=exp.to_identifier(name, quoted=True))
+        if common.columns and not made.args.get("columns"):
+            made = made.copy()
+            made.set("columns", [exp.to_identifier(c, quoted=True) for c in common.columns])
+        return _aliased(_query(common.query.copy(), common.names, state), made, item)
+    if schema_name not in ("", "public"):
+        raise _no_table(f"{schema_name}.{name}", item, state)
+    visible = state.tables is None or name in state.tables
+    if name in state.schema.policy.views and visible:
+        tree = parse(state.schema.policy.views[name])
+        made = alias or exp.TableAlias(this=exp.to_identifier(name, quoted=True))
+        return _aliased(_query(tree, {}, state), made, item)
+    table = state.schema.tables.get(name)
+    if table is None or not visible:
+        raise _no_table(name, item, state)
+    qualifier = name_of(alias.this) if alias is not None and alias.this is not None else name
+    if table.public:
+        return _public_table(table, qualifier, alias, state)
+    source = scan(table, state.numbers.take(), qualifier, state.schema)
+    return _renamed(source, alias, item)
+
+
+def _no_table(name: str, item: exp.Expr, state: Split) -> Rejected:
+    visible = sorted(n for n in state.schema.tables if state.tables is None or n in state.tables)
+    return refuse(
+        f'relation "{name}" does not exist',
+        item,
+        sqlstate=UNDEFINED_TABLE,
+        hint=f"Tables of this dataset: {', '.join(visible) or 'none'}.",
+    )
+
+
+def _public_table(table: SchemaTable, qualifier: str, alias: exp.Expr | None, state: Split) -> exp.Table:
+    state.relations[table.name] = tuple(Column(c.name, c.type) for c in table.columns)
+    made = exp.Table(this=exp.to_identifier(table.name, quoted=True))
+    columns = [c.copy() for c in (alias.args.get("columns") or [])] if alias is not None else []
+    made.set("alias", exp.TableAlias(this=exp.to_identifier(qualifier, quoted=True), columns=columns))
+    return made
+
+
+def _aliased(result: Result, alias: exp.Expr | None, item: exp.Expr) -> exp.Expr | Source:
+    qualifier = name_of(alias.this) if alias is not None and alias.this is not None else ""
+    if isinstance(result, Source):
+        fields = tuple(replace(f, qualifier=qualifier, merged=False) for f in result.fields)
+        return _renamed(replace(result, fields=fields), alias, item)
+    made = exp.Subquery(this=result)
+    name = exp.to_identifier(qualifier or "unnamed_subquery", quoted=True)
+    columns = [c.copy() for c in (alias.args.get("columns") or [])] if alias is not None else []
+    made.set("alias", exp.TableAlias(this=name, columns=columns))
+    return made
+
+
+def _renamed(source: Source, alias: exp.Expr | None, item: exp.Expr) -> Source:
+    """Column aliases rename what is visible; each name still stands for its real column."""
+    columns = [name_of(c) for c in (alias.args.get("columns") or [])] if alias is not None else []
+    if not columns:
+        return source
+    if len(columns) > len(source.fields):
+        raise refuse("more column aliases than columns", item, sqlstate="42P10")
+    fields = list(source.fields)
+    for index, name in enumerate(columns):
+        fields[index] = replace(fields[index], name=name)
+    return replace(source, fields=tuple(fields))
+
+
+def _public_select(select: exp.Select, results: list[exp.Expr | Source], names: Names, state: Split) -> exp.Query:
+    """The same query with its sources and subqueries processed."""
+    made = select.copy()
+    made.set("with_", None)
+    trees = [r for r in results if isinstance(r, exp.Expr)]
+    if trees:
+        made.args["from_"].set("this", trees[0])
+    for join, tree in zip(made.args.get("joins") or [], trees[1:], strict=True):
+        join.set("this", tree)
+        if join.args.get("on") is not None:
+            join.set("on", _subqueries(join.args["on"], names, state))
+    for key, value in list(made.args.items()):
+        if key in ("from_", "joins", "with_"):
+            continue
+        if isinstance(value, list):
+            made.set(key, [_subqueries(v, names, state) if isinstance(v, exp.Expr) else v for v in value])
+        elif isinstance(value, exp.Expr):
+            made.set(key, _subqueries(value, names, state))
+    return made
+
+
+def _subqueries(node: exp.Expr, names: Names, state: Split) -> exp.Expr:
+    """Replaces every subquery of an expression by its processed form; each must be public or released."""
+    if isinstance(node, exp.Subquery | exp.Select | exp.SetOperation):
+        inner = _released_query(node, names, state)
+        return exp.Subquery(this=inner) if isinstance(node, exp.Subquery) else inner
+    for key, value in list(node.args.items()):
+        if isinstance(value, list):
+            node.set(key, [_subqueries(v, names, state) if isinstance(v, exp.Expr) else v for v in value])
+        elif isinstance(value, exp.Expr):
+            node.set(key, _subqueries(value, names, state))
+    return node
+
+
+def _released_query(node: exp.Expr, names: Names, state: Split) -> exp.Query:
+    result = _query(node, names, state)
+    if isinstance(result, Source):
+        raise refuse(
+            "A subquery over private rows must aggregate them here.",
+            node,
+            sqlstate=NOT_PERMITTED,
+            hint="Use an aggregate in the subquery, or join on the unit column instead of IN or EXISTS.",
+        )
+    return result
+
+
+def _as_source(result: exp.Expr | Source, item: exp.Expr, state: Split) -> Source:
+    """A public FROM item that is joined with private rows: a public table, or a relation computed before."""
+    if isinstance(result, Source):
+        return result
+    if isinstance(result, exp.Table):
+        qualifier = name_of(result.args["alias"].this)
+        table = state.schema.tables[name_of(result.this)]
+        return _renamed(scan(table, state.numbers.take(), qualifier, state.schema), result.args["alias"], item)
+    columns = _derive(exp.select("*").from_(result.copy()), state)
+    number, index = state.numbers.take(), len(state.derived) - 1
+    cols = tuple(Col(f"t{number}_{i}", c.type, Domain()) for i, c in enumerate(columns))
+    alias = result.args.get("alias")
+    qualifier = name_of(alias.this) if alias is not None else ""
+    fields = tuple(Field(qualifier, c.name, col) for c, col in zip(columns, cols, strict=True))
+    return Source(Rows(index, cols), fields, private=False, depends_on=(index,))
+
+
+def _derive(tree: exp.Query, state: Split) -> tuple[Column, ...]:
+    """Registers a public relation to be computed before the release that reads it."""
+    tree = _constants(tree, state)
+    remainder = translate(tree, state.relations, state.schema.policy.timezone)
+    for column in remainder.columns:
+        if column.type.kind in (Kind.JSON, Kind.BYTEA, Kind.INTERVAL, Kind.TIME):
+            raise Rejected(f"a column of type {column.type} cannot be joined with private rows")
+    state.derived.append(Derived(remainder))
+    return remainder.columns
+
+
+def _scalar(node: exp.Expr, names: Names, state: Split) -> Expr:
+    """An uncorrelated scalar subquery beside private rows: released first, then one public value."""
+    tree = _released_query(node.this, names, state)
+    columns = _derive(tree.copy(), state)
+    if len(columns) != 1:
+        raise refuse("subquery must return only one column", node, sqlstate="42601")
+    return Scalar(len(state.derived) - 1, columns[0].type, Domain())
+
+
+def _private_select(
+    select: exp.Select, sources: list[Source], joins: list[exp.Join], names: Names, state: Split
+) -> Result:
+    before = len(state.derived)
+
+    def context(fields: tuple[Field, ...]) -> Context:
+        return Context(fields, state.parameters, state.inferred, lambda n: _scalar(n, names, state), zone=state.zone)
+
+    where = select.args.get("where")
+    source = bind_from(
+        sources[0],
+        list(zip(joins, sources[1:], strict=True)),
+        where.this if where is not None else None,
+        context,
+        state.numbers,
+    )
+    scalars = tuple(range(before, len(state.derived)))
+    source = replace(source, depends_on=tuple(dict.fromkeys((*source.depends_on, *scalars))))
+    if not has_aggregates(select):
+        return _projected(select, source, context(source.fields), state)
+    grouping = Grouping(
+        source,
+        context(source.fields),
+        state.schema,
+        relation=f"_r{len(state.aggregations)}",
+        subquery=lambda query: _released_query(query, names, state),
+    )
+    state.aggregations.append(PENDING)
+    index = len(state.aggregations) - 1
+    tree = rewrite(select, grouping)
+    made = aggregation(grouping, state.max_groups)
+    extra = tuple(range(before, len(state.derived)))
+    state.aggregations[index] = replace(made, depends_on=tuple(dict.fromkeys((*made.depends_on, *extra))))
+    state.relations[grouping.relation] = released_columns(grouping)
+    return tree
+
+
+PENDING = Aggregation(Rows(-1, ()), None, (), (), (), 1, 1)
+"""Holds an aggregation's place while its own subqueries are taken apart."""
+
+
+def _projected(select: exp.Select, source: Source, context: Context, state: Split) -> Source:
+    """A query that only filters and projects private rows."""
+    for key in ("limit", "offset", "qualify", "windows"):
+        if select.args.get(key):
+            raise refuse(
+                f"{key.upper()} over private rows is not supported",
+                select.args[key] if isinstance(select.args[key], exp.Expr) else select,
+                sqlstate=NOT_PERMITTED,
+                hint="Which rows come first depends on other people's rows. Aggregate first, then limit.",
+            )
+    only(select, "expressions", "from_", "joins", "where", "order", "with_", "kind")
+    fields: list[Field] = []
+    for node in select.expressions:
+        if isinstance(node, exp.Star):
+            only(node)
+            fields += [f for f in source.fields if not f.merged]
+        elif isinstance(node, exp.Column) and isinstance(node.this, exp.Star):
+            fields += [f for f in source.fields if f.qualifier == name_of(node.args.get("table"))]
+        else:
+            inner = node.this if isinstance(node, exp.Alias) else node
+            fields.append(Field("", output_name(node), bind(inner, context)))
+    return replace(source, fields=tuple(fields))
