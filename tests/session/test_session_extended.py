@@ -104,7 +104,7 @@ def test_portals_end_with_the_transaction() -> None:
 
 def test_after_an_error_all_is_skipped_until_sync() -> None:
     client = Client()
-    events = [
+    events: list[m.FrontendMessage] = [
         m.Parse("", "SELECT missing"),
         m.Bind("", ""),
         m.Execute(""),
@@ -119,8 +119,8 @@ def test_after_an_error_all_is_skipped_until_sync() -> None:
 def test_a_thousand_executes_with_an_error_in_the_middle() -> None:
     client = Client()
     client.send(m.Query("SET dpsql.notices = off"), m.Parse("s", "SHOW dpsql.mechanism"))
-    good = [m.Bind("", "s"), m.Execute("")]
-    events = [*good * 500, m.Bind("", "nosuch"), *good * 500, m.Sync()]
+    good: list[m.FrontendMessage] = [m.Bind("", "s"), m.Execute("")]
+    events: list[m.FrontendMessage] = [*good * 500, m.Bind("", "nosuch"), *good * 500, m.Sync()]
     replies = words(client.send(*events))
     assert replies.count("'SHOW'") == 500
     assert replies[-2:] == ["error 26000", "ready I"]

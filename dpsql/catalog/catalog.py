@@ -1,0 +1,181 @@
+"""The catalog as one user sees it: describes and answers queries over it.
+
+Decides result types. It must never reach the engine or the backend.
+"""
+
+from __future__ import annotations
+
+import threading
+from decimal import Decimal
+from typing import cast
+
+from sqlglot import exp
+
+from dpsql.catalog.context import Context, Description
+from dpsql.catalog.database import Database
+from dpsql.catalog.rewrite import parameter_number, rewrite
+from dpsql.catalog.routing import Route, relation, route
+from dpsql.catalog.rows import rows_for
+from dpsql.catalog.snapshot import snapshot
+from dpsql.compiler.parse import name_of
+from dpsql.errors import Failed
+from dpsql.pgwire.values import WireValue
+from dpsql.policy.schema import Schema
+from dpsql.types import TEXT, Column, Kind, Relation, SqlType, Value
+
+_KINDS = {
+    "BOOLEAN": Kind.BOOL,
+    "TINYINT": Kind.INT2,
+    "SMALLINT": Kind.INT2,
+    "USMALLINT": Kind.INT4,
+    "INTEGER": Kind.INT4,
+    "UINTEGER": Kind.OID,
+    "BIGINT": Kind.INT8,
+    "UBIGINT": Kind.NUMERIC,
+    "HUGEINT": Kind.INT8,
+    "FLOAT": Kind.FLOAT4,
+    "DOUBLE": Kind.FLOAT8,
+    "DATE": Kind.DATE,
+    "TIMESTAMP": Kind.TIMESTAMP,
+    "INTERVAL": Kind.INTERVAL,
+    "JSON": Kind.JSON,
+    "VARCHAR[]": Kind.TEXT_ARRAY,
+    "DOUBLE[]": Kind.FLOAT8_ARRAY,
+}
+_INTEGER_ARRAYS = ("SMALLINT[]", "INTEGER[]", "UINTEGER[]", "BIGINT[]")
+_SHOWN_KINDS = {18: Kind.CHAR, 19: Kind.NAME}
+
+
+class Catalog:
+    """One user's catalog. Its database is made at the first query, and shared by the user's sessions."""
+
+    def __init__(self, schema: Schema, user: str) -> None:
+        self._schema = schema
+        self._user = user
+        self._lock = threading.Lock()
+        self._made: Database | None = None
+
+    def is_catalog(self, text: str) -> bool:
+        """Whether the query is one for this catalog. Raises Rejected 42501 for one over both kinds of relation."""
+        return route(text).route is Route.CATALOG
+
+    def describe(self, text: str, parameter_types: tuple[SqlType | None, ...], context: Context) -> Description:
+        tree = self._tree(text)
+        types = _parameter_types(tree, parameter_types)
+        sql = rewrite(tree, context, self._schema.policy.dataset, (None,) * len(types))
+        return Description(types, _columns(tree, self._database().columns(sql)))
+
+    def answer(self, text: str, parameters: tuple[tuple[SqlType, WireValue], ...], context: Context) -> Relation:
+        tree = self._tree(text)
+        sql = rewrite(tree, context, self._schema.policy.dataset, [value for _, value in parameters])
+        database = self._database()
+        columns = _columns(tree, database.columns(sql))
+        rows = database.rows(sql)
+        return Relation(columns, tuple(tuple(map(_value, row, columns)) for row in rows))
+
+    def close(self) -> None:
+        with self._lock:
+            if self._made is not None:
+                self._made.close()
+                self._made = None
+
+    def _tree(self, text: str) -> exp.Query:
+        tree = route(text).tree
+        if tree is None:
+            raise Failed("a query that is not the catalog's came to the catalog")
+        return tree
+
+    def _database(self) -> Database:
+        with self._lock:
+            if self._made is None:
+                self._made = Database(rows_for(self._schema, self._user))
+            return self._made
+
+
+# --- types ---------------------------------------------------------------------------------------------------------
+
+
+def _columns(tree: exp.Query, described: tuple[tuple[str, str], ...]) -> tuple[Column, ...]:
+    origins = _origins(tree)
+    return tuple(Column(name, _type(duckdb, origins.get(at))) for at, (name, duckdb) in enumerate(described))
+
+
+def _type(duckdb: str, origin: int | None) -> SqlType:
+    if duckdb == "VARCHAR" and origin in _SHOWN_KINDS:
+        return SqlType(_SHOWN_KINDS[origin])
+    if duckdb in _INTEGER_ARRAYS:
+        return SqlType(Kind.INT8_ARRAY)
+    if duckdb.startswith("DECIMAL"):
+        return SqlType(Kind.NUMERIC)
+    return SqlType(_KINDS.get(duckdb, Kind.TEXT))
+
+
+def _origins(tree: exp.Query) -> dict[int, int]:
+    """By position, the type of the catalog column that an output column is, where it is one as it stands."""
+    select = tree.find(exp.Select) if not isinstance(tree, exp.Select) else tree
+    if select is None or any(item.is_star for item in select.expressions):
+        return {}
+    found: dict[int, int] = {}
+    for at, item in enumerate(select.expressions):
+        column = item.this if isinstance(item, exp.Alias) else item
+        if isinstance(column, exp.Column):
+            type = _column_type(select, column)
+            if type is not None:
+                found[at] = type
+    return found
+
+
+def _column_type(select: exp.Select, column: exp.Column) -> int | None:
+    """The type of a column by its name, if a catalog relation of the same SELECT has it."""
+    name = name_of(column.this)
+    for table in select.find_all(exp.Table):
+        known = relation(table)
+        if known is not None and any(item.name == name for item in known.columns):
+            return next(item.type_oid for item in known.columns if item.name == name)
+    return None
+
+
+def _parameter_types(tree: exp.Query, declared: tuple[SqlType | None, ...]) -> tuple[SqlType, ...]:
+    nodes = {parameter_number(node): node for node in tree.find_all(exp.Parameter)}
+    count = max((*nodes, len(declared)), default=0)
+    return tuple((declared[at] if at < len(declared) else None) or _inferred(nodes.get(at + 1)) for at in range(count))
+
+
+def _inferred(node: exp.Parameter | None) -> SqlType:
+    """The type of an undeclared parameter: of the cast on it, or of the column it is compared with; else text."""
+    if node is None or node.parent is None:
+        return TEXT
+    parent = node.parent
+    listed = False
+    while isinstance(parent, exp.Paren | exp.Any):
+        listed = listed or isinstance(parent, exp.Any)
+        if parent.parent is None:
+            return TEXT
+        parent = parent.parent
+    other = next((item for item in parent.find_all(exp.Column)), None)
+    oid = snapshot().column_types.get(name_of(other.this)) if other is not None else None
+    return _list_type(oid) if listed else _scalar_type(oid)
+
+
+def _scalar_type(oid: int | None) -> SqlType:
+    kinds = {16: Kind.BOOL, 20: Kind.INT8, 21: Kind.INT2, 23: Kind.INT4, 26: Kind.OID}
+    return SqlType(kinds.get(oid or 0, Kind.TEXT))
+
+
+def _list_type(oid: int | None) -> SqlType:
+    return SqlType(Kind.INT8_ARRAY if oid in (20, 21, 23, 26) else Kind.TEXT_ARRAY)
+
+
+# --- values --------------------------------------------------------------------------------------------------------
+
+
+def _value(value: object, column: Column) -> Value:
+    """A DuckDB value as the column's type has it."""
+    if isinstance(value, list):
+        # An array travels as a tuple, which pgwire encodes.
+        return cast(Value, tuple(value))
+    if column.type.kind is Kind.NUMERIC and isinstance(value, int):
+        return Decimal(value)
+    if column.type.kind is Kind.TEXT and value is not None and not isinstance(value, str):
+        return str(value)
+    return cast(Value, value)

@@ -1,0 +1,96 @@
+"""The catalog as tables of a locked in-memory DuckDB.
+
+Decides how the rows are stored and what a query may use up: memory, time, rows. It must never open a file, a network
+connection or an extension, and holds nothing but the policy's and Postgres's own words.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+
+import duckdb
+
+from dpsql.catalog.functions import DEFINITIONS
+from dpsql.catalog.rows import Rows
+from dpsql.catalog.snapshot import SCHEMAS, CatalogRelation, snapshot
+from dpsql.errors import CANCELLED, NOT_SUPPORTED, TOO_COMPLEX, Rejected
+
+MAX_SECONDS = 5.0
+MAX_ROWS = 50_000
+
+_LIMITS: dict[str, str | bool | int | float | list[str]] = {
+    "threads": 1,
+    "memory_limit": "256MB",
+    "autoinstall_known_extensions": False,
+}
+_LOCKS = (
+    "SET autoload_known_extensions = false",
+    "SET enable_external_access = false",
+    "SET allow_community_extensions = false",
+    "SET lock_configuration = true",
+)
+
+
+class Database:
+    """Queries may run from several threads; each uses a cursor of its own."""
+
+    def __init__(self, rows: Rows) -> None:
+        self._connection = duckdb.connect(":memory:", config=_LIMITS)
+        for name in SCHEMAS.values():
+            self._connection.execute(f"CREATE SCHEMA {name}")
+        self._connection.execute(";".join(_create(relation) for relation in snapshot().relations.values()))
+        for key, found in rows.items():
+            if key in snapshot().relations:
+                self._load(snapshot().relations[key], found)
+        self._connection.execute(DEFINITIONS)
+        for lock in _LOCKS:
+            self._connection.execute(lock)
+
+    def _load(self, relation: CatalogRelation, rows: Sequence[Mapping[str, object]]) -> None:
+        """One parameter a column, as a list: far faster than VALUES."""
+        lists = [[row.get(column.name, column.default) for row in rows] for column in relation.columns]
+        unnested = ", ".join(f"unnest(?::{column.duckdb_type}[])" for column in relation.columns)
+        self._connection.execute(f"INSERT INTO {_name(relation)} SELECT {unnested}", lists)
+
+    def columns(self, sql: str) -> tuple[tuple[str, str], ...]:
+        """(name, DuckDB type) of a query's columns, without running it."""
+        return tuple((str(name), str(type)) for name, type, *_ in self._run(f"DESCRIBE {sql}"))
+
+    def rows(self, sql: str) -> list[tuple[object, ...]]:
+        return self._run(sql)
+
+    def _run(self, sql: str) -> list[tuple[object, ...]]:
+        """Raises Rejected: 0A000 for what DuckDB cannot do, 57014 over the time, 54001 over the rows."""
+        cursor = self._connection.cursor()
+        timer = threading.Timer(MAX_SECONDS, cursor.interrupt)
+        timer.daemon = True
+        timer.start()
+        try:
+            rows: list[tuple[object, ...]] = cursor.execute(sql).fetchmany(MAX_ROWS + 1)
+        except duckdb.InterruptException:
+            raise Rejected("the catalog query took too long", sqlstate=CANCELLED) from None
+        except duckdb.Error:
+            raise Rejected(
+                "this catalog query is not supported",
+                sqlstate=NOT_SUPPORTED,
+                hint="information_schema.tables and information_schema.columns list what can be asked.",
+            ) from None
+        finally:
+            timer.cancel()
+            cursor.close()
+        if len(rows) > MAX_ROWS:
+            raise Rejected(f"a catalog query returns at most {MAX_ROWS} rows", sqlstate=TOO_COMPLEX)
+        return rows
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+def _create(relation: CatalogRelation) -> str:
+    columns = ", ".join(f'"{column.name}" {column.duckdb_type}' for column in relation.columns)
+    return f"CREATE TABLE {_name(relation)} ({columns})"
+
+
+def _name(relation: CatalogRelation) -> str:
+    return f'{SCHEMAS[relation.schema]}."{relation.name}"'
