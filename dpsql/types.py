@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum, unique
+from typing import Literal
 from uuid import UUID
 
 Value = bool | int | float | Decimal | str | bytes | date | datetime | time | timedelta | UUID | None
@@ -172,3 +173,38 @@ class Release:
     key: str
     keys: tuple[tuple[Value, ...], ...]
     cells: tuple[tuple[int, ...], ...]
+
+
+Mechanism = Literal["auto", "laplace", "gaussian"]
+Parameters = tuple[tuple[SqlType, Value], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What of a session's settings changes an answer or its price. None leaves it to the role or the policy.
+
+    `statement_timeout` is in seconds; the policy's own limit stays in force.
+    """
+
+    epsilon: Decimal | None = None
+    mechanism: Mechanism = "auto"
+    max_groups: int | None = None
+    max_error: Decimal | None = None
+    notices: bool = True
+    statement_timeout: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A query's rows, and what the user should be told of price and replay."""
+
+    relation: Relation
+    notices: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """What a query takes and returns, found without running it."""
+
+    parameter_types: tuple[SqlType, ...]
+    columns: tuple[Column, ...]

@@ -1,0 +1,351 @@
+"""One statement's way from text to rows: the only orchestration.
+
+Order is everything: compile (pure), reserve (durable), fetch, release, record (durable), and only then rows. A fault
+after the reservation never gives budget back. What a backend or the noise does can change neither which statements are
+accepted nor what they cost.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import lru_cache
+from typing import Literal, Protocol
+
+from dpsql.backends import Backend, open_backend
+from dpsql.backends import Cancel as Interruptible
+from dpsql.backends.inspect import inspect
+from dpsql.catalog.catalog import Catalog
+from dpsql.compiler import Compiled, Terms, compile_statement, explain
+from dpsql.compiler.emit import DIALECTS, emit
+from dpsql.compiler.plan import PlannedRelease
+from dpsql.compiler.public import Remainder
+from dpsql.dp.accounting import Limits, limits
+from dpsql.errors import BAD_PARAMETER, NOT_PERMITTED, NOT_SUPPORTED, Rejected
+from dpsql.ledger import Ask, BudgetExhausted, Ledger, account_of, open_ledger
+from dpsql.ledger.balance import Balance, dataset_balance, in_epsilon, user_balance
+from dpsql.ledger.words import plain
+from dpsql.pgwire.parameters import FIXED
+from dpsql.policy.model import Budget, Policy, Role
+from dpsql.policy.schema import Schema
+from dpsql.release import key_list, release, released_relation
+from dpsql.remainder import Pool
+from dpsql.replay.key import fingerprint
+from dpsql.types import (
+    NUMERIC,
+    TEXT,
+    UNKNOWN,
+    Answer,
+    Column,
+    Description,
+    Parameters,
+    Relation,
+    Release,
+    Reservation,
+    Settings,
+    SqlType,
+    Value,
+)
+
+log = logging.getLogger(__name__)
+
+BUDGET_COLUMNS = (
+    Column("whose", TEXT),
+    Column("epsilon", NUMERIC),
+    Column("epsilon_spent", NUMERIC),
+    Column("epsilon_left", NUMERIC),
+    Column("delta_for_keys", NUMERIC),
+    Column("delta_spent", NUMERIC),
+    Column("window", TEXT),
+)
+
+
+class Cancel(Interruptible, Protocol):
+    """A client's wish to stop."""
+
+    def check(self) -> None:
+        """Raises Rejected 57014 once cancelled."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Asker:
+    """A user with what their role allows."""
+
+    name: str
+    role: Role
+    role_name: str
+    budget: Budget
+
+    @property
+    def account(self) -> str:
+        return account_of(self.name, self.role_name, self.role.shared)
+
+
+def open_engine(policy: Policy) -> Engine:
+    """Opens backend and ledger, compares the policy with the backend, and closes all again if anything is wrong."""
+    ledger = open_ledger(policy.ledger, policy.dataset, policy.ledger_anchor)
+    try:
+        backend = open_backend(policy.backend, policy.timezone)
+    except BaseException:
+        ledger.close()
+        raise
+    try:
+        return Engine(inspect(backend, policy), backend, ledger)
+    except BaseException:
+        backend.close()
+        ledger.close()
+        raise
+
+
+class Engine:
+    """Answers statements over one dataset. Safe to use from several threads."""
+
+    def __init__(self, schema: Schema, backend: Backend, ledger: Ledger) -> None:
+        self.schema = schema
+        self.policy = schema.policy
+        self.backend = backend
+        self.ledger = ledger
+        public = {name: t.rows for name, t in schema.tables.items() if t.rows is not None}
+        self.pool = Pool(public)
+        self._public_prints = {name: fingerprint(rows.rows) for name, rows in public.items()}
+        self._compiled = lru_cache(maxsize=512)(self._compile)
+
+    def close(self) -> None:
+        self.pool.close()
+        self.backend.close()
+        self.ledger.close()
+
+    @property
+    def parameters(self) -> Mapping[str, str]:
+        return FIXED
+
+    def catalog(self, user: str) -> Catalog:
+        return Catalog(self.schema, user)
+
+    # Questions about questions ----------------------------------------------------------------------------------
+
+    def describe(
+        self, user: str, text: str, offset: int, settings: Settings, parameter_types: tuple[SqlType | None, ...]
+    ) -> Description:
+        """Columns and parameter types, from the text and the policy alone."""
+        parameters = tuple((t or UNKNOWN, None) for t in parameter_types)
+        compiled = self._prepared(user, text, offset, settings, parameters)
+        return Description(compiled.parameter_types, compiled.columns)
+
+    def explain(
+        self,
+        user: str,
+        text: str,
+        offset: int,
+        settings: Settings,
+        parameters: Parameters,
+        format: Literal["text", "json"],
+    ) -> Relation:
+        compiled = self._prepared(user, text, offset, settings, parameters)
+        epsilon = plain(self._terms(self._asker(user), settings).epsilon)
+        column = (Column("QUERY PLAN", TEXT),)
+        if format == "json":
+            made = explain.as_json(compiled, epsilon, self.backend.dialect)
+            return Relation(column, ((json.dumps(made, indent=2),),))
+        lines = explain.as_text(compiled, epsilon, self.policy.privacy.accounting)
+        return Relation(column, tuple((line,) for line in lines))
+
+    def budget(self, user: str) -> Relation:
+        """The user's budget and the dataset's: granted, spent, left."""
+        rows = []
+        role = self.policy.roles[self.policy.users[user].role]
+        if role.budget is not None:
+            asker = self._asker(user)
+            rows.append(_budget_row("you", self._user_balance(asker), role.window or "never resets"))
+        rows.append(_budget_row("dataset", self._dataset_balance(), "never resets"))
+        return Relation(BUDGET_COLUMNS, tuple(rows))
+
+    # Answers ----------------------------------------------------------------------------------------------------
+
+    def answer(
+        self, user: str, text: str, offset: int, settings: Settings, parameters: Parameters, cancel: Cancel
+    ) -> Answer:
+        """The statement's rows. Raises `Rejected` before anything is debited, or `Failed` with the debit kept."""
+        compiled = self._prepared(user, text, offset, settings, parameters)
+        most = self.policy.server.statement_timeout
+        deadline = time.monotonic() + min(settings.statement_timeout or most, most)
+        if all(planned.free for planned in compiled.releases):
+            relations = {f"_{p.id}": released_relation(p, key_list(p, p.id)) for p in compiled.releases}
+            relation = self._run(compiled.remainder, relations, deadline)
+            return Answer(relation, ("Free: public data only.",) if compiled.releases else ())
+        asker = self._asker(user)
+        granted = self._reserve(asker, compiled, text)
+        cancel.check()
+        relation = self._released(compiled, granted, deadline, cancel)
+        return Answer(relation, (self._notice(asker, settings, granted),) if settings.notices else ())
+
+    def _run(self, remainder: Remainder, relations: Mapping[str, Relation], deadline: float) -> Relation:
+        return self.pool.run(remainder, relations, max(deadline - time.monotonic(), 0.001))
+
+    def _prepared(self, user: str, text: str, offset: int, settings: Settings, parameters: Parameters) -> Compiled:
+        asker = self._asker(user)
+        terms = self._terms(asker, settings)
+        try:
+            return self._compiled(text, terms, asker.role.tables, parameters)
+        except Rejected as error:
+            raise _moved(error, offset) from None
+
+    def _compile(self, text: str, terms: Terms, tables: tuple[str, ...] | None, parameters: Parameters) -> Compiled:
+        visible = None if tables is None else frozenset(tables)
+        return compile_statement(text, self.schema, terms, visible, parameters)
+
+    def _asker(self, user: str) -> Asker:
+        known = self.policy.users.get(user)
+        role = self.policy.roles[known.role] if known is not None else None
+        if known is None or role is None or role.budget is None:
+            raise Rejected(
+                "This user has no budget, so no private table can be asked.",
+                sqlstate=NOT_PERMITTED,
+                hint="Connect as a user whose role has a budget in the policy.",
+            )
+        return Asker(user, role, known.role, role.budget)
+
+    def _terms(self, asker: Asker, settings: Settings) -> Terms:
+        if settings.max_error is not None:
+            raise Rejected("dpsql.max_error is not supported yet", sqlstate=NOT_SUPPORTED, hint="Set dpsql.epsilon.")
+        epsilon = settings.epsilon or asker.role.epsilon
+        most = asker.role.max_epsilon
+        if most is not None and epsilon > most:
+            raise Rejected(
+                f"epsilon {plain(epsilon)} is above the {plain(most)} that a statement of yours may cost",
+                sqlstate=BAD_PARAMETER,
+                hint=f"SET dpsql.epsilon = {plain(most)} or less.",
+            )
+        largest = max((t.max_groups for t in self.schema.tables.values() if not t.public), default=1)
+        if settings.max_groups is not None and settings.max_groups > largest:
+            raise Rejected(
+                f"dpsql.max_groups may only be tightened: the policy allows {largest}",
+                sqlstate=BAD_PARAMETER,
+                hint=f"SET dpsql.max_groups = {largest} or less.",
+            )
+        delta = min(asker.budget.delta, self.policy.privacy.budget.delta)
+        return Terms(epsilon, delta, settings.mechanism, settings.max_groups)
+
+    # Reserve ----------------------------------------------------------------------------------------------------
+
+    def keys(self, compiled: Compiled) -> dict[str, str]:
+        """The key of each release: what it measures, on which state of the data, after which inner releases."""
+        found: dict[str, str] = {}
+        for planned in compiled.releases:
+            inner = [(i, compiled.derived[i].sql) for i in planned.aggregation.depends_on]
+            parts = (
+                planned.canonical,
+                self.policy.dataset,
+                self.policy.epoch,
+                self.policy.timezone,
+                [self._public_prints[name] for name in sorted(_joined_public(planned, self._public_prints))],
+                inner,
+                [found[name] for name in explain.depends_on(planned, compiled)],
+            )
+            found[planned.id] = fingerprint(parts)
+        return found
+
+    def _reserve(self, asker: Asker, compiled: Compiled, text: str) -> dict[str, Reservation | Release]:
+        keys = self.keys(compiled)
+        paid = [p for p in compiled.releases if not p.free]
+        try:
+            granted = self.ledger.reserve(
+                asker.name,
+                [Ask(keys[p.id], p.cost) for p in paid],
+                self._limits(asker.budget),
+                self._limits(self.policy.privacy.budget),
+                fingerprint(text),
+                shared=self.policy.privacy.replay == "shared",
+                account=asker.account,
+            )
+        except BudgetExhausted as error:
+            raise in_epsilon(error, self._balance_of(error, asker)) from None
+        return dict(zip((p.id for p in paid), granted, strict=True))
+
+    def _balance_of(self, error: BudgetExhausted, asker: Asker) -> Balance:
+        return self._dataset_balance() if error.whose == "dataset" else self._user_balance(asker)
+
+    def _limits(self, budget: Budget) -> Limits:
+        privacy = self.policy.privacy
+        return limits(privacy.accounting, budget.epsilon, budget.delta, privacy.key_delta_share)
+
+    def _user_balance(self, asker: Asker) -> Balance:
+        return user_balance(self.policy, asker.budget, self.ledger.spent(asker.account))
+
+    def _dataset_balance(self) -> Balance:
+        return dataset_balance(self.policy, self.ledger.dataset_spent())
+
+    # Release ----------------------------------------------------------------------------------------------------
+
+    def _released(
+        self, compiled: Compiled, granted: Mapping[str, Reservation | Release], deadline: float, cancel: Cancel
+    ) -> Relation:
+        """Inner releases first; each becomes a relation that later ones and the remainder read."""
+        relations: dict[str, Relation] = {}
+        derived: dict[int, Relation | None] = {}
+        for planned in compiled.releases:
+            for index in planned.aggregation.depends_on:
+                if index not in derived:
+                    derived[index] = self._run(compiled.derived[index], relations, deadline)
+            grant = granted.get(planned.id)
+            made = key_list(planned, planned.id) if grant is None else grant
+            if isinstance(made, Reservation):
+                made = self._fresh(planned, made, derived, deadline, cancel)
+            relations[f"_{planned.id}"] = released_relation(planned, made)
+        return self._run(compiled.remainder, relations, deadline)
+
+    def _fresh(
+        self,
+        planned: PlannedRelease,
+        reservation: Reservation,
+        derived: Mapping[int, Relation | None],
+        deadline: float,
+        cancel: Cancel,
+    ) -> Release:
+        sql = emit(planned, DIALECTS[self.backend.dialect], derived)
+        cells = self.backend.fetch(sql, len(planned.keys), max(deadline - time.monotonic(), 0.001), cancel)
+        made = release(planned, cells, reservation)
+        self.ledger.record(reservation, made)
+        return made
+
+    def _notice(self, asker: Asker, settings: Settings, granted: Mapping[str, Reservation | Release]) -> str:
+        balance = self._user_balance(asker)
+        left = f"epsilon {plain(balance.epsilon_left)} of {plain(balance.budget.epsilon)} left"
+        fresh = sum(isinstance(grant, Reservation) for grant in granted.values())
+        if not fresh:
+            return f"Replay of a stored release: no new noise; {left}."
+        epsilon = plain(self._terms(asker, settings).epsilon)
+        part = "" if fresh == len(granted) else f" for {fresh} of {len(granted)} releases, the others are replays"
+        return f"Price: epsilon {epsilon}{part}; {left}."
+
+
+def _joined_public(planned: PlannedRelease, prints: Mapping[str, str]) -> set[str]:
+    return {name for name in prints if f"scan({name} " in planned.canonical}
+
+
+def _moved(error: Rejected, offset: int) -> Rejected:
+    """The error with its position counted from the start of what the client sent."""
+    if error.position is not None and offset:
+        error.position += offset
+    return error
+
+
+def _budget_row(whose: str, balance: Balance, window: str) -> tuple[Value, ...]:
+    return (
+        whose,
+        balance.budget.epsilon,
+        balance.epsilon_spent,
+        balance.epsilon_left,
+        _short(balance.delta_limit),
+        _short(balance.delta_spent),
+        window,
+    )
+
+
+def _short(value: Decimal) -> Decimal:
+    return value.normalize() if value else Decimal(0)

@@ -1,0 +1,189 @@
+"""The only place where exact cells become a release.
+
+Takes a plan, the exact cells that its query returned and the reservation that has paid for it; draws the noise and
+decides which private keys are shown. What comes out, `Release`, is public for ever; `released_relation` turns it into
+the columns that the remainder reads, by post-processing alone.
+
+Why this is the mechanism that was priced: every measurement adds independent noise of its planned mechanism to every
+group of a public domain (absent groups are exact zeros), or to every shown group; the reservation's cost must equal the
+plan's. Private keys without weight are no candidates, draw no noise and leave no trace; a shown key's weight, with
+noise, reached the threshold (see dp.selection).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from fractions import Fraction
+from itertools import product
+from math import sqrt
+
+from dpsql.compiler.keys import shown
+from dpsql.compiler.plan import (
+    ONE,
+    AvgOutput,
+    CountOutput,
+    Measurement,
+    Output,
+    PlannedRelease,
+    SumOutput,
+)
+from dpsql.dp.mechanisms import DiscreteGaussian, Mechanism
+from dpsql.dp.noise import draw
+from dpsql.errors import Failed
+from dpsql.types import ExactCells, Kind, Relation, Release, Reservation, SqlType, Value
+
+LIMIT = 2**63 - 1
+"""Noisy totals saturate here instead of leaving bigint."""
+
+
+def release(planned: PlannedRelease, cells: ExactCells, reservation: Reservation) -> Release:
+    """The noisy cells of every public key, or of the private keys that pass selection, in key order."""
+    if reservation.cost != planned.cost:
+        raise Failed("the reservation is not for this plan")
+    width = len(planned.measurements) + (planned.selection is not None)
+    if any(len(row) != width for row in cells.cells):
+        raise Failed("the backend returned another number of cells")
+    keys, exact = _public(planned, cells) if planned.public else _selected(planned, cells)
+    columns = [
+        _noisy([row[i] for row in exact], measurement.mechanism) for i, measurement in enumerate(planned.measurements)
+    ]
+    rows = tuple(zip(*columns, strict=True)) if columns else tuple(() for _ in keys)
+    return Release(reservation.key, keys, rows)
+
+
+def key_list(planned: PlannedRelease, key: str) -> Release:
+    """A release that measures nothing: the public keys alone."""
+    if not planned.free or not planned.public:
+        raise Failed("only a list of public keys is free")
+    keys = tuple(_public_keys(planned))
+    return Release(key, keys, tuple(() for _ in keys))
+
+
+def _noisy(exact: Sequence[int], mechanism: Mechanism) -> list[int]:
+    noise = draw(mechanism, len(exact))
+    return [max(-LIMIT, min(LIMIT, value + int(extra))) for value, extra in zip(exact, noise, strict=True)]
+
+
+def _public_keys(planned: PlannedRelease) -> list[tuple[Value, ...]]:
+    domains = [key.domain for key in planned.keys]
+    if any(domain is None for domain in domains):
+        raise Failed("a public release with a private key")
+    values = [
+        [domain.value(i, key.expr.type) for i in range(domain.size)]
+        for key, domain in zip(planned.keys, domains, strict=True)
+        if domain is not None
+    ]
+    return list(product(*values))
+
+
+def _public(planned: PlannedRelease, cells: ExactCells) -> tuple[tuple[tuple[Value, ...], ...], list[tuple[int, ...]]]:
+    """Every key of the domain; groups that no row reached are zero."""
+    sizes = [key.domain.size for key in planned.keys if key.domain is not None]
+    known = dict(zip(cells.keys, cells.cells, strict=True))
+    zeros = (0,) * len(planned.measurements)
+    places = list(product(*(range(size) for size in sizes)))
+    if len(known) != len(cells.keys) or not set(known) <= set(places):
+        raise Failed("the backend returned a key outside the public domain")
+    return tuple(_public_keys(planned)), [known.get(place, zeros) for place in places]
+
+
+def _selected(
+    planned: PlannedRelease, cells: ExactCells
+) -> tuple[tuple[tuple[Value, ...], ...], list[tuple[int, ...]]]:
+    """The private keys whose noisy weight reaches the threshold."""
+    selection = planned.selection
+    if selection is None:
+        raise Failed("private keys without selection")
+    candidates = [(key, row) for key, row in zip(cells.keys, cells.cells, strict=True) if row[-1] > 0]
+    weights = _noisy([row[-1] for _, row in candidates], selection.mechanism)
+    types = [key.expr.type for key in planned.keys]
+    passed = [
+        (tuple(shown(v, t) for v, t in zip(key, types, strict=True)), row[:-1])
+        for (key, row), weight in zip(candidates, weights, strict=True)
+        if weight >= selection.threshold
+    ]
+    passed.sort(key=lambda item: tuple(_rank(value) for value in item[0]))
+    return tuple(key for key, _ in passed), [row for _, row in passed]
+
+
+def _rank(value: Value) -> tuple[int, object]:
+    """Ascending, NULL last, NaN after numbers; text in binary order."""
+    if value is None:
+        return 2, 0
+    if isinstance(value, float | Decimal) and value != value:
+        return 1, 0
+    if isinstance(value, datetime):
+        return 0, value if value.tzinfo else value.replace(tzinfo=UTC)
+    if isinstance(value, date):
+        return 0, value.toordinal()
+    return 0, value if not isinstance(value, str) else value.encode()
+
+
+# Post-processing ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """An aggregate's value in one group with its error: standard deviation and a 95 % interval of the noise."""
+
+    value: Value
+    stddev: float
+    low: float
+    high: float
+
+
+def released_relation(planned: PlannedRelease, made: Release) -> Relation:
+    """The released columns: keys, aggregates, and each aggregate's standard deviation and 95 % interval."""
+    rows = []
+    for key, cells in zip(made.keys, made.cells, strict=True):
+        found = [_estimate(output, cells, planned.measurements) for output in planned.outputs]
+        bars = [bar for e in found for bar in (e.stddev, e.low, e.high)]
+        rows.append((*key, *(e.value for e in found), *bars))
+    return Relation(planned.columns, tuple(rows))
+
+
+def _estimate(output: Output, cells: tuple[int, ...], measurements: tuple[Measurement, ...]) -> Estimate:
+    match output:
+        case CountOutput(cell=index):
+            return _around((cells[index] * 2 + ONE) // (2 * ONE), cells[index] / ONE, measurements[index])
+        case SumOutput(cell=index, resolution=resolution, type=type_):
+            exact = cells[index] * resolution
+            return _around(_as_number(exact, type_), float(exact), measurements[index])
+        case AvgOutput():
+            return _average(output, cells, measurements)
+
+
+def _around(value: Value, exact: float, measurement: Measurement) -> Estimate:
+    error = measurement.error95
+    return Estimate(value, measurement.stddev, exact - error, exact + error)
+
+
+def _average(output: AvgOutput, cells: tuple[int, ...], measurements: tuple[Measurement, ...]) -> Estimate:
+    """centre + sum / count, kept inside the bounds; the count is taken as at least 1.
+
+    The error is that of a ratio: sd(sum - mean * count) / count, by first-order propagation, as both are independent.
+    """
+    grid = output.grid
+    count = max(Fraction(cells[output.count], ONE), Fraction(1))
+    off = cells[output.sum] / count
+    mean = min(max((grid.centre + off) * grid.resolution, output.lower), output.upper)
+    of_sum, of_count = measurements[output.sum], measurements[output.count]
+    distance = float(mean - grid.centre * grid.resolution)
+    deviation = sqrt(of_sum.stddev**2 + (distance * of_count.stddev) ** 2) / float(count)
+    wide = 1.96 if isinstance(of_sum.mechanism, DiscreteGaussian) else 2.12
+    low = max(float(mean) - wide * deviation, float(output.lower))
+    high = min(float(mean) + wide * deviation, float(output.upper))
+    return Estimate(_as_number(mean, output.type), deviation, low, high)
+
+
+def _as_number(value: Fraction, type_: SqlType) -> Value:
+    if type_.is_float:
+        return float(value)
+    if type_.kind is Kind.NUMERIC:
+        digits = max(type_.scale or 0, 6)
+        scaled = Decimal(round(value * 10**digits)).scaleb(-digits)
+        return scaled.normalize() if scaled == scaled.to_integral() else scaled
+    return max(-LIMIT, min(LIMIT, round(value)))
