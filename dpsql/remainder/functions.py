@@ -15,10 +15,11 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import duckdb
+from duckdb.func import FunctionNullHandling
 
 from dpsql.compiler.public import literals
 from dpsql.errors import OUT_OF_RANGE, Rejected
-from dpsql.remainder import numeric, text_forms
+from dpsql.remainder import dates, numeric, text, text_forms, to_char
 from dpsql.types import Kind
 
 _MARK = re.compile(r"dpsql\[(\w{5})\](.*)", re.DOTALL)
@@ -27,6 +28,16 @@ MACROS = (
     """CREATE MACRO pg_float_div(a, b) AS
     list_transform([struct_pack(a := a, b := b)], lambda x: CASE WHEN x.b = 0 THEN
     error('dpsql[22012]division by zero') ELSE x.a / x.b END)[1]""",
+    """CREATE MACRO pg_nonzero(b) AS
+    list_transform([b], lambda x: CASE WHEN x = 0 THEN error('dpsql[22012]division by zero') ELSE x END)[1]""",
+    """CREATE MACRO pg_interval_months(i) AS extract(year FROM i) * 12 + extract(month FROM i)""",
+    """CREATE MACRO pg_interval_clock(i) AS
+    (extract(hour FROM i) * 60 + extract(minute FROM i)) * 60000000 + extract(microsecond FROM i)""",
+    """CREATE MACRO pg_text_of_interval(i) AS
+    pg_show_interval(pg_interval_months(i), extract(day FROM i), pg_interval_clock(i))""",
+    """CREATE MACRO pg_epoch_us(i) AS
+    (extract(year FROM i) * 31557600 + extract(month FROM i) * 2592000 + extract(day FROM i) * 86400) * 1000000
+    + pg_interval_clock(i)""",
 )
 
 
@@ -38,11 +49,13 @@ def decode_error(text: str) -> Rejected | None:
 
 def install(connection: duckdb.DuckDBPyConnection) -> None:
     """Makes the functions known to an engine."""
+    for table, nulls in ((FUNCTIONS, FunctionNullHandling.DEFAULT), (_NULLABLE, FunctionNullHandling.SPECIAL)):
+        for name, (function, arguments, result) in table.items():
+            fixed = _ARITY[len(arguments)](_guarded(function))
+            connection.create_function(name, fixed, [*arguments], result, null_handling=nulls)
+    connection.create_function("pg_now", dates.now, [], "TIMESTAMP", side_effects=True)
     for macro in MACROS:
         connection.execute(macro)
-    for name, (function, arguments, result) in FUNCTIONS.items():
-        fixed = _ARITY[len(arguments)](_guarded(function))
-        connection.create_function(name, fixed, [duckdb.type(a) for a in arguments], duckdb.type(result))
 
 
 def _guarded(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -79,8 +92,8 @@ def _numbers(function: Callable[..., Any]) -> Callable[..., Any]:
 def _lists(function: Callable[..., Any]) -> Callable[..., Any]:
     """A function of a list of numerics; NULLs are left out, and a list of nothing but NULLs gives NULL."""
 
-    def call(values: list[str | None]) -> str | None:
-        known = [Decimal(v) for v in values if v is not None]
+    def call(values: list[str | None] | None) -> str | None:
+        known = [Decimal(v) for v in values or () if v is not None]
         made = function(known) if known else None
         return None if made is None else numeric.show(made)
 
@@ -117,10 +130,54 @@ def _date(text: str) -> date:
     return literals.parse_date(text)
 
 
+def _common_logarithm(value: float) -> float:
+    _logarithm(value)
+    return math.log10(value)
+
+
+def _inverse(function: Callable[[float], float]) -> Callable[[float], float]:
+    def call(value: float) -> float:
+        if not -1 <= value <= 1:
+            raise Rejected("input is out of range", sqlstate=OUT_OF_RANGE)
+        return function(value)
+
+    return call
+
+
+def _bucket(value: float, low: float, high: float, count: int) -> int:
+    if not all(map(math.isfinite, (low, high))) or value != value:
+        raise Rejected("lower and upper bounds must be finite", sqlstate="2201G")
+    return numeric.bucket(Decimal(value), Decimal(low), Decimal(high), count)
+
+
+def _to_char_float(value: float, pattern: str) -> str:
+    return to_char.number(to_char.of_float(value), pattern)
+
+
+def _nullif(left: str | None, right: str | None) -> str | None:
+    same = None not in (left, right) and numeric.key(Decimal(str(left))) == numeric.key(Decimal(str(right)))
+    return None if same else left
+
+
+def _unless_null(function: Callable[..., Any], required: int) -> Callable[..., Any]:
+    """NULL if one of the first `required` arguments is."""
+
+    def call(*arguments: Any) -> Any:
+        return None if None in arguments[:required] else function(*arguments)
+
+    return call
+
+
 _TEXT, _LIST = "VARCHAR", "VARCHAR[]"
 Entry = tuple[Callable[..., Any], tuple[str, ...], str]
 
 _NUMERIC: dict[str, Entry] = {
+    "exp": (numeric.exponential, (_TEXT,), _TEXT),
+    "ln": (numeric.natural_log, (_TEXT,), _TEXT),
+    "log": (numeric.logarithm, (_TEXT, _TEXT), _TEXT),
+    "power": (numeric.power, (_TEXT, _TEXT), _TEXT),
+    "whole": (numeric.whole_quotient, (_TEXT, _TEXT), _TEXT),
+    "width_bucket": (numeric.bucket, (_TEXT, _TEXT, _TEXT, "INTEGER"), "INTEGER"),
     "add": (numeric.EXACT.add, (_TEXT, _TEXT), _TEXT),
     "sub": (numeric.EXACT.subtract, (_TEXT, _TEXT), _TEXT),
     "mul": (numeric.EXACT.multiply, (_TEXT, _TEXT), _TEXT),
@@ -140,7 +197,6 @@ _NUMERIC: dict[str, Entry] = {
     "to_int8": (numeric.to_int8, (_TEXT,), "BIGINT"),
     "of_float8": (lambda value: numeric.of_float(value, 15), ("DOUBLE",), _TEXT),
     "of_float4": (lambda value: numeric.of_float(value, 6), ("FLOAT",), _TEXT),
-    "of_text": (lambda text: literals.parse_numeric(str(text)), (_TEXT,), _TEXT),
 }
 
 _LISTS: dict[str, Callable[..., Any]] = {
@@ -153,10 +209,54 @@ _LISTS: dict[str, Callable[..., Any]] = {
     "least": lambda values: min(values, key=numeric.key),
 }
 
-FUNCTIONS: dict[str, Entry] = {
-    **{f"pg_numeric_{n}": (_numbers(f), a, r) for n, (f, a, r) in _NUMERIC.items() if n != "of_text"},
+_TEXTS: dict[str, Entry] = {
+    "initcap": (text.capitals, (_TEXT,), _TEXT),
+    "btrim": (lambda value, characters: value.strip(characters), (_TEXT, _TEXT), _TEXT),
+    "ltrim": (lambda value, characters: value.lstrip(characters), (_TEXT, _TEXT), _TEXT),
+    "rtrim": (lambda value, characters: value.rstrip(characters), (_TEXT, _TEXT), _TEXT),
+    "lpad": (text.pad_left, (_TEXT, "INTEGER", _TEXT), _TEXT),
+    "rpad": (text.pad_right, (_TEXT, "INTEGER", _TEXT), _TEXT),
+    "repeat": (text.repeat, (_TEXT, "INTEGER"), _TEXT),
+    "reverse": (lambda value: value[::-1], (_TEXT,), _TEXT),
+    "replace": (text.replace, (_TEXT, _TEXT, _TEXT), _TEXT),
+    "translate": (text.translate, (_TEXT, _TEXT, _TEXT), _TEXT),
+    "split_part": (text.split_part, (_TEXT, _TEXT, "INTEGER"), _TEXT),
+    "ascii": (text.code, (_TEXT,), "INTEGER"),
+    "chr": (text.character, ("INTEGER",), _TEXT),
+    "to_hex4": (lambda value: f"{value % 2**32:x}", ("INTEGER",), _TEXT),
+    "to_hex8": (lambda value: f"{value % 2**64:x}", ("BIGINT",), _TEXT),
+    "quote_literal": (text.quote_literal, (_TEXT,), _TEXT),
+    "to_char_numeric": (lambda value, pattern: to_char.number(Decimal(value), pattern), (_TEXT, _TEXT), _TEXT),
+    "to_char_float8": (_to_char_float, ("DOUBLE", _TEXT), _TEXT),
+    "show_interval": (text_forms.interval, ("BIGINT", "BIGINT", "BIGINT"), _TEXT),
+}
+
+_DATES: dict[str, Entry] = {
+    "make_date": (dates.make_date, ("INTEGER", "INTEGER", "INTEGER"), "DATE"),
+    "make_timestamp": (dates.make_timestamp, ("INTEGER[]", "DOUBLE"), "TIMESTAMP"),
+    "from_epoch": (dates.from_epoch, ("DOUBLE",), "TIMESTAMP"),
+    "to_date": (dates.to_date, (_TEXT, _TEXT), "DATE"),
+    "to_timestamp": (dates.to_timestamp, (_TEXT, _TEXT, _TEXT), "TIMESTAMP"),
+}
+
+_NULLABLE: dict[str, Entry] = {
     **{f"pg_numeric_{n}": (_lists(f), (_LIST,), _TEXT) for n, f in _LISTS.items()},
+    "pg_numeric_nullif": (_nullif, (_TEXT, _TEXT), _TEXT),
+    "pg_substring": (_unless_null(text.substring, 2), (_TEXT, "INTEGER", "INTEGER"), _TEXT),
+    "pg_overlay": (_unless_null(text.overlay, 3), (_TEXT, _TEXT, "INTEGER", "INTEGER"), _TEXT),
+    "pg_to_char_timestamp": (_unless_null(to_char.timestamp, 2), ("TIMESTAMP", _TEXT, _TEXT), _TEXT),
+}
+"""Functions that take NULL for an argument without giving NULL, or the other way about."""
+
+FUNCTIONS: dict[str, Entry] = {
+    **{f"pg_numeric_{n}": (_numbers(f), a, r) for n, (f, a, r) in _NUMERIC.items()},
     "pg_numeric_of_text": (lambda text: numeric.show(literals.parse_numeric(text)), (_TEXT,), _TEXT),
+    **{f"pg_{n}": entry for n, entry in _TEXTS.items()},
+    **{f"pg_{n}": entry for n, entry in _DATES.items()},
+    "pg_asin": (_inverse(math.asin), ("DOUBLE",), "DOUBLE"),
+    "pg_acos": (_inverse(math.acos), ("DOUBLE",), "DOUBLE"),
+    "pg_log": (_common_logarithm, ("DOUBLE",), "DOUBLE"),
+    "pg_width_bucket": (_bucket, ("DOUBLE", "DOUBLE", "DOUBLE", "INTEGER"), "INTEGER"),
     "pg_sqrt": (_square_root, ("DOUBLE",), "DOUBLE"),
     "pg_cbrt": (math.cbrt, ("DOUBLE",), "DOUBLE"),
     "pg_exp": (math.exp, ("DOUBLE",), "DOUBLE"),

@@ -5,12 +5,15 @@ The rules are those of Postgres's numeric.c: `select_div_scale`, `sqrt_var`, `nu
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from decimal import ROUND_CEILING, ROUND_DOWN, ROUND_FLOOR, ROUND_HALF_UP, Context, Decimal, localcontext
 
 from dpsql.errors import DIVISION_BY_ZERO, OUT_OF_RANGE, Rejected
 
 EXACT = Context(prec=2000, Emax=99999, Emin=-99999, traps=[])
+WORKING = Context(prec=1100, Emax=99999, Emin=-99999, traps=[])
+"""For logarithms and powers, which are rounded to a scale of at most 1000 in the end."""
 _SIGNIFICANT = 16
 _GROUP = 4
 """Decimal digits in one of numeric.c's base-10000 digits; weights count those."""
@@ -197,3 +200,102 @@ def of_float(value: float, digits: int) -> Decimal:
     with localcontext(EXACT):
         made = Decimal(f"{value:.{digits}g}")
         return made if int(made.as_tuple().exponent) <= 0 else made.quantize(Decimal(1))
+
+
+_TENTH_BELOW, _TENTH_ABOVE = Decimal("0.9"), Decimal("1.1")
+
+
+def _log_weight(value: Decimal) -> int:
+    """numeric.c, estimate_ln_dweight."""
+    if value <= 0:
+        return 0
+    if _TENTH_BELOW <= value <= _TENTH_ABOVE:
+        group, digit = weight(EXACT.subtract(value, Decimal(1)))
+        return group * _GROUP + int(math.log10(digit)) if digit else 0
+    return int(math.log10(abs(float(WORKING.ln(value)))))
+
+
+def _scale(wanted: int, *values: Decimal) -> int:
+    return min(max(wanted, *(scale_of(v) for v in values), 0), 1000)
+
+
+def _check_logarithm(value: Decimal) -> None:
+    if value <= 0:
+        what = "zero" if value == 0 else "a negative number"
+        raise Rejected(f"cannot take logarithm of {what}", sqlstate="2201E")
+
+
+def natural_log(value: Decimal) -> Decimal:
+    if value.is_nan():
+        return value
+    _check_logarithm(value)
+    if value.is_infinite():
+        return value
+    return rescale(WORKING.ln(value), _scale(_SIGNIFICANT - _log_weight(value), value))
+
+
+def logarithm(base: Decimal, value: Decimal) -> Decimal:
+    if base.is_nan() or value.is_nan():
+        return Decimal("NaN")
+    _check_logarithm(base)
+    _check_logarithm(value)
+    bottom = WORKING.ln(base)
+    if not bottom:
+        raise Rejected("division by zero", sqlstate=DIVISION_BY_ZERO)
+    scale = _scale(_SIGNIFICANT - (_log_weight(value) - _log_weight(base)), base, value)
+    return rescale(WORKING.divide(WORKING.ln(value), bottom), scale)
+
+
+def exponential(value: Decimal) -> Decimal:
+    if not value.is_finite():
+        return Decimal(0) if value < 0 else value
+    digits = float(value) * 0.434294481903252
+    _check_size(digits)
+    return rescale(WORKING.exp(value), _scale(_SIGNIFICANT - int(digits), value))
+
+
+def _check_size(digits: float) -> None:
+    """Results are kept below 10^1000: enough for any use, and cheap."""
+    if digits > 1000:
+        raise Rejected("value overflows numeric format", sqlstate=OUT_OF_RANGE)
+
+
+def power(base: Decimal, exponent: Decimal) -> Decimal:
+    """numeric.c, power_var and power_var_int."""
+    if not (base.is_finite() and exponent.is_finite()):
+        return Decimal("NaN") if base.is_nan() or exponent.is_nan() else EXACT.power(base, exponent)
+    whole = exponent == exponent.to_integral_value()
+    if base == 0 and exponent < 0:
+        raise Rejected("zero raised to a negative power is undefined", sqlstate="2201F")
+    if base < 0 and not whole:
+        text = "a negative number raised to a non-integer power yields a complex result"
+        raise Rejected(text, sqlstate="2201F")
+    if base == 0:
+        return rescale(Decimal(0 if exponent else 1), _SIGNIFICANT)
+    digits = float(exponent) * (math.log10(abs(base.scaleb(-base.adjusted()))) + base.adjusted())
+    _check_size(digits)
+    scale = _scale(_SIGNIFICANT - int(digits), base, exponent)
+    if whole:
+        return rescale(WORKING.power(base, exponent), scale)
+    return rescale(WORKING.exp(WORKING.multiply(WORKING.ln(base), exponent)), scale)
+
+
+def whole_quotient(left: Decimal, right: Decimal) -> Decimal:
+    """div(): the quotient, truncated."""
+    if right.is_finite() and not right:
+        raise Rejected("division by zero", sqlstate=DIVISION_BY_ZERO)
+    return rescale(EXACT.divide_int(left, right), 0) if left.is_finite() and right.is_finite() else Decimal("NaN")
+
+
+def bucket(value: Decimal, low: Decimal, high: Decimal, count: int) -> int:
+    """width_bucket of numerics, exactly."""
+    if count <= 0:
+        raise Rejected("count must be greater than zero", sqlstate="2201G")
+    if low == high:
+        raise Rejected("lower bound cannot equal upper bound", sqlstate="2201G")
+    if (value < low) if low < high else (value > low):
+        return 0
+    if (value >= high) if low < high else (value <= high):
+        return count + 1
+    top, bottom = EXACT.subtract(value, low), EXACT.subtract(high, low)
+    return int(EXACT.divide_int(EXACT.multiply(top, Decimal(count)), bottom)) + 1

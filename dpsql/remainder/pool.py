@@ -21,9 +21,11 @@ from dpsql.compiler.public.storage import Digits, digits_of, duckdb_type
 from dpsql.compiler.public.term import quote_name
 from dpsql.errors import CANCELLED, OUT_OF_RANGE, Failed, Rejected
 from dpsql.remainder.functions import decode_error, install
+from dpsql.remainder.text_forms import float4
 from dpsql.types import Column, Kind, Relation, Value
 
 _SETTINGS = {"threads": "1", "enable_external_access": "false", "autoload_known_extensions": "false"}
+_INTEGERS = {"INT16": "smallint", "INT32": "integer", "INT64": "bigint"}
 _OUT_OF_MEMORY = "53200"
 
 
@@ -148,7 +150,12 @@ def _decimal(value: object) -> object:
     return value if isinstance(value, Decimal) else Decimal(str(value))
 
 
-_MAKERS = {Kind.TIMESTAMPTZ: _utc, Kind.NUMERIC: _decimal}
+def _single(value: object) -> object:
+    """The shortest double that means the same single: what a client would read from Postgres's text."""
+    return float(float4(value)) if isinstance(value, float) else value
+
+
+_MAKERS = {Kind.TIMESTAMPTZ: _utc, Kind.NUMERIC: _decimal, Kind.FLOAT4: _single}
 
 
 def _explain(error: duckdb.Error) -> Rejected | Failed:
@@ -164,7 +171,8 @@ def _explain(error: duckdb.Error) -> Rejected | Failed:
     if "Division by zero" in text:
         return Rejected("division by zero", sqlstate="22012")
     if isinstance(error, duckdb.OutOfRangeException | duckdb.ConversionException):
-        return Rejected("value out of range", sqlstate=OUT_OF_RANGE)
+        kind = next((name for word, name in _INTEGERS.items() if word in text), "value")
+        return Rejected(f"{kind} out of range", sqlstate=OUT_OF_RANGE)
     if "More than one row returned by a subquery" in text:
         return Rejected("more than one row returned by a subquery used as an expression", sqlstate="21000")
     return Failed(f"remainder: {type(error).__name__}")

@@ -17,6 +17,7 @@ from dpsql.compiler.public.expr import expression
 from dpsql.compiler.public.query import resolved, translate_query
 from dpsql.compiler.public.scope import Context, Scope
 from dpsql.compiler.public.storage import Digits
+from dpsql.errors import TOO_COMPLEX, Rejected
 from dpsql.types import Column
 
 __all__ = ["Remainder", "translate"]
@@ -36,6 +37,9 @@ class Remainder:
 def translate(tree: exp.Expr, relations: Mapping[str, tuple[Column, ...]], timezone: str = "UTC") -> Remainder:
     """`tree` over `relations` as DuckDB text. Raises Rejected, with a position where the tree has them."""
     context = Context(relations, timezone, translate_query, expression)
-    made = resolved(translate_query(tree, Scope(context, 0)))
+    try:
+        made = resolved(translate_query(tree, Scope(context, 0)))
+    except RecursionError:
+        raise Rejected("the statement is nested too deeply", sqlstate=TOO_COMPLEX) from None
     columns = tuple(Column(f.name, f.type) for f in made.fields)
     return Remainder(made.sql, columns, tuple(f.digits for f in made.fields), tuple(context.used), timezone)

@@ -7,10 +7,14 @@ nothing about operators or functions.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from zoneinfo import ZoneInfo
 
+from sqlglot import exp
+
 from dpsql.compiler.public import literals
+from dpsql.compiler.public.scope import position_of
 from dpsql.compiler.public.storage import INTEGER_DIGITS, Digits, digits_of, duckdb_type
 from dpsql.compiler.public.term import Term, call, quote_text
 from dpsql.errors import NOT_SUPPORTED, TYPE_MISMATCH, Rejected
@@ -52,7 +56,7 @@ def implicit(source: Kind, target: Kind) -> bool:
     return source is target or source is Kind.UNKNOWN or target in _IMPLICIT.get(source, frozenset())
 
 
-def common_type(terms: Sequence[Term], context: str, position: int | None) -> SqlType:
+def common_type(terms: Sequence[Term], context: str, where: exp.Expr | None) -> SqlType:
     """The type of a CASE, COALESCE, VALUES, UNION ... column (Postgres manual, 10.5)."""
     known = [term.type for term in terms if term.kind is not Kind.UNKNOWN]
     if not known:
@@ -63,16 +67,16 @@ def common_type(terms: Sequence[Term], context: str, position: int | None) -> Sq
             chosen = chosen if type_ == chosen else SqlType(chosen.kind)
         elif category(type_.kind) != category(chosen.kind):
             text = f"{context} types {name_of(chosen)} and {name_of(type_)} cannot be matched"
-            raise Rejected(text, sqlstate=TYPE_MISMATCH, position=position)
+            raise Rejected(text, sqlstate=TYPE_MISMATCH, position=position_of(where))
         elif chosen.kind not in PREFERRED and implicit(chosen.kind, type_.kind):
             chosen = type_
     return SqlType(chosen.kind) if any(type_ != chosen for type_ in known) else chosen
 
 
-def unify(terms: Sequence[Term], zone: str, context: str, position: int | None) -> tuple[Term, ...]:
+def unify(terms: Sequence[Term], zone: str, context: str, where: exp.Expr | None) -> tuple[Term, ...]:
     """The terms, cast to their common type and to one form."""
-    type_ = common_type(terms, context, position)
-    return one_form(tuple(cast(term, type_, zone, position) for term in terms))
+    type_ = common_type(terms, context, where)
+    return one_form(tuple(cast(term, type_, zone, where) for term in terms))
 
 
 def one_form(terms: Sequence[Term]) -> tuple[Term, ...]:
@@ -111,19 +115,21 @@ def with_digits(term: Term, digits: Digits) -> Term:
     return term.becomes(f"CAST({term.sql} AS {duckdb_type(NUMERIC, digits)})", NUMERIC, digits)
 
 
-def cast(term: Term, target: SqlType, zone: str, position: int | None = None) -> Term:
+def cast(term: Term, target: SqlType, zone: str, where: exp.Expr | None = None) -> Term:
     """An explicit cast. `zone` is the policy's time zone. Raises 42846 where Postgres has none."""
     if term.literal is not None:
-        return _literal(term, target, zone, position)
-    if term.kind is Kind.UNKNOWN:
+        return _literal(term, target, zone, where)
+    if term.sql == "NULL":
         digits = digits_of(target)
-        return term.becomes(f"CAST({term.sql} AS {duckdb_type(target, digits)})", target, digits)
+        return term.becomes(f"CAST(NULL AS {duckdb_type(target, digits)})", target, digits)
+    if term.kind is Kind.UNKNOWN:
+        term = replace(term, type=TEXT)
     if term.kind is target.kind and target.kind is not Kind.NUMERIC:
         return term.becomes(term.sql, target)
     made = _CASTS.get((term.kind, target.kind)) or _from_or_to_text(term.kind, target.kind)
     if made is None:
         text = f"cannot cast type {name_of(term.type)} to {name_of(target)}"
-        raise Rejected(text, sqlstate=CANNOT_CAST, position=position)
+        raise Rejected(text, sqlstate=CANNOT_CAST, position=position_of(where))
     return made(term, target, zone)
 
 
@@ -133,12 +139,12 @@ def name_of(type_: SqlType) -> str:
     return longer.get(type_.kind, type_.kind.value)
 
 
-def _literal(term: Term, target: SqlType, zone: str, position: int | None) -> Term:
+def _literal(term: Term, target: SqlType, zone: str, where: exp.Expr | None) -> Term:
     text = term.literal or ""
     try:
         sql, digits = _constant(text, target, zone)
     except Rejected as error:
-        raise Rejected(error.message, sqlstate=error.sqlstate, position=position) from error
+        raise Rejected(error.message, sqlstate=error.sqlstate, position=term.position or position_of(where)) from error
     return term.becomes(sql, target, digits)
 
 

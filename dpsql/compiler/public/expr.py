@@ -3,23 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from decimal import Decimal
 
 from sqlglot import exp
 
-from dpsql.compiler.public.aggregates import aggregate_call, aggregate_name
-from dpsql.compiler.public.coerce import cast, interval_constant, name_of, numeric_constant, sort_form, unify
+from dpsql.compiler.public import conditions, temporal
+from dpsql.compiler.public.aggregates import aggregate_call, aggregate_name, ordered_set_call
+from dpsql.compiler.public.coerce import cast, interval_constant, numeric_constant, sort_form, unify
+from dpsql.compiler.public.conditions import condition
 from dpsql.compiler.public.functions import apply
 from dpsql.compiler.public.literals import parse_interval
 from dpsql.compiler.public.nodes import function_of
-from dpsql.compiler.public.operators import arithmetic, comparable, compare, concatenate, negative
+from dpsql.compiler.public.operators import (
+    alike,
+    arithmetic,
+    bitwise,
+    comparable,
+    concatenate,
+    negative,
+    undefined,
+)
 from dpsql.compiler.public.refuse import only, unsupported
 from dpsql.compiler.public.scope import Scope, keyed, position_of, resolve
 from dpsql.compiler.public.term import Term, call, join_terms, quote_text
 from dpsql.compiler.public.type_names import declared_type
 from dpsql.compiler.public.windows import window_call
-from dpsql.errors import GROUPING, SYNTAX, TYPE_MISMATCH, Rejected
-from dpsql.types import BOOL, INT4, INT8, INTERVAL, NUMERIC, TEXT, UNKNOWN, Kind
+from dpsql.errors import GROUPING, SYNTAX, Rejected
+from dpsql.types import BOOL, DATE, INT4, INT8, INTERVAL, NUMERIC, TEXT, TIMESTAMPTZ, UNKNOWN, Kind
 
 Maker = Callable[[exp.Expr, Scope], Term]
 
@@ -30,40 +41,17 @@ def expression(node: exp.Expr, scope: Scope) -> Term:
     return keyed(maker(node, scope), scope)
 
 
-def boolean(clause: exp.Expr | None, scope: Scope) -> tuple[Term, ...]:
-    """The condition of a clause (WHERE, ON, ...), which must be boolean; nothing where there is none."""
-    if clause is None:
-        return ()
-    node = clause.this if isinstance(clause, exp.Where | exp.Having | exp.Qualify) else clause
-    term = _condition(node, scope, f"argument of {scope.clause}")
-    if scope.clause in ("WHERE", "JOIN/ON") and scope.level in term.aggregate:
-        what = f"aggregate functions are not allowed in {scope.clause.replace('/ON', ' conditions')}"
-        raise Rejected(what, sqlstate=GROUPING, position=position_of(node))
-    if term.window and scope.clause != "QUALIFY":
-        what = f"window functions are not allowed in {scope.clause.replace('/ON', ' conditions')}"
-        raise Rejected(what, sqlstate="42P20", position=position_of(node))
-    return (term,)
-
-
-def _condition(node: exp.Expr, scope: Scope, what: str) -> Term:
-    term = expression(node, scope)
-    if term.kind is Kind.UNKNOWN:
-        return cast(term, BOOL, scope.zone, position_of(node))
-    if term.kind is not Kind.BOOL:
-        text = f"{what} must be type boolean, not type {name_of(term.type)}"
-        raise Rejected(text, sqlstate=TYPE_MISMATCH, position=position_of(node))
-    return term
-
-
 def _call(node: exp.Expr, scope: Scope) -> Term:
     """A function of the table, or an aggregate."""
     if aggregate_name(node) is not None:
         return aggregate_call(node, scope, None)
+    if isinstance(node, exp.Anonymous) and str(node.this).lower() == "date_part":
+        return temporal.date_part(node, scope)
     found = function_of(node)
     if found is None:
         raise unsupported(node)
     name, arguments = found
-    return apply(name, [expression(a, scope) for a in arguments], scope.zone, position_of(node))
+    return apply(name, [expression(a, scope) for a in arguments], scope.zone, node)
 
 
 def _column(node: exp.Expr, scope: Scope) -> Term:
@@ -76,7 +64,7 @@ def _column(node: exp.Expr, scope: Scope) -> Term:
 def _literal(node: exp.Expr, scope: Scope) -> Term:
     text = str(node.this)
     if node.args.get("is_string"):
-        return Term(quote_text(text), UNKNOWN, literal=text)
+        return Term(quote_text(text), UNKNOWN, literal=text, position=position_of(node))
     if text.isdigit() and int(text) < 2**63:
         return Term(str(int(text)), INT4 if int(text) < 2**31 else INT8)
     return _numeric(text, node)
@@ -110,101 +98,64 @@ def _negative(node: exp.Expr, scope: Scope) -> Term:
         text = "-" + str(inner.this)
         if text[1:].isdigit() and int(text) >= -(2**63):
             return Term(f"({text})", INT4 if int(text) >= -(2**31) else INT8)
-    return negative(expression(inner, scope), scope.zone, position_of(node))
+    return negative(expression(inner, scope), scope.zone, node)
 
 
 def _arithmetic(operator: str) -> Maker:
     def make(node: exp.Expr, scope: Scope) -> Term:
         only(node, "this", "expression", "typed", "safe")
         left, right = expression(node.this, scope), expression(node.expression, scope)
-        return arithmetic(operator, left, right, scope.zone, position_of(node.expression))
+        return arithmetic(operator, left, right, scope.zone, node)
 
     return make
 
 
-def _mod(node: exp.Expr, scope: Scope) -> Term:
+def _power(node: exp.Expr, scope: Scope) -> Term:
     only(node, "this", "expression")
-    if node.meta.get("start") is None:
-        return _arithmetic("%")(node, scope)
-    left, right = expression(node.this, scope), expression(node.expression, scope)
-    return arithmetic("%", left, right, scope.zone, position_of(node))
+    return _function("power", node.this, node.expression, scope, node)
 
 
-def _compare(operator: str) -> Maker:
+def _function(name: str, left: exp.Expr, right: exp.Expr, scope: Scope, node: exp.Expr) -> Term:
+    terms = [expression(left, scope), expression(right, scope)]
+    return apply(name, terms, scope.zone, node)
+
+
+def _bits(symbol: str) -> Maker:
     def make(node: exp.Expr, scope: Scope) -> Term:
         only(node, "this", "expression")
         left, right = expression(node.this, scope), expression(node.expression, scope)
-        return compare(operator, left, right, scope.zone, position_of(node.expression))
+        return bitwise(symbol, left, right, scope.zone, node)
 
     return make
 
 
-def _connective(word: str) -> Maker:
-    def make(node: exp.Expr, scope: Scope) -> Term:
-        only(node, "this", "expression")
-        parts = [_condition(n, scope, f"argument of {word}") for n in (node.this, node.expression)]
-        return join_terms(f"({parts[0].sql} {word} {parts[1].sql})", BOOL, parts)
-
-    return make
-
-
-def _not(node: exp.Expr, scope: Scope) -> Term:
+def _bit_not(node: exp.Expr, scope: Scope) -> Term:
     only(node, "this")
-    term = _condition(node.this, scope, "argument of NOT")
-    return term.becomes(f"(NOT {term.sql})", BOOL)
+    term = expression(node.this, scope)
+    if not term.type.is_integer:
+        raise undefined("~", None, term, node)
+    return term.becomes(f"(~ {term.sql})", term.type)
 
 
-def _is(node: exp.Expr, scope: Scope) -> Term:
-    only(node, "this", "expression", "negate")
-    word = "IS NOT" if node.args.get("negate") else "IS"
-    if isinstance(node.expression, exp.Null):
-        term = expression(node.this, scope)
-        return term.becomes(f"({term.sql} {word} NULL)", BOOL)
-    if not isinstance(node.expression, exp.Boolean):
-        raise unsupported(node.expression)
-    value = "TRUE" if node.expression.this else "FALSE"
-    term = _condition(node.this, scope, f"argument of {word} {value}")
-    return term.becomes(f"({term.sql} {word} {value})", BOOL)
+def _concat(node: exp.Expr, scope: Scope) -> Term:
+    """concat and concat_ws: NULLs are skipped, booleans are `t` and `f`."""
+    only(node, "expressions", "safe", "coalesce")
+    terms = [expression(each, scope) for each in node.expressions]
+    texts = [_output(term, scope) for term in terms]
+    name = "concat_ws" if isinstance(node, exp.ConcatWs) else "concat"
+    return join_terms(call(name, *(t.sql for t in texts)), TEXT, texts)
 
 
-def _between(node: exp.Expr, scope: Scope) -> Term:
-    only(node, "this", "low", "high", "symmetric")
-    if node.args.get("symmetric"):
-        raise unsupported(node)
-    value, low, high = (expression(node.args[a], scope) for a in ("this", "low", "high"))
-    parts = (
-        compare(">=", value, low, scope.zone, position_of(node.args["low"])),
-        compare("<=", value, high, scope.zone, position_of(node.args["high"])),
-    )
-    return join_terms(f"({parts[0].sql} AND {parts[1].sql})", BOOL, parts)
+def _output(term: Term, scope: Scope) -> Term:
+    if term.kind is Kind.BOOL:
+        return term.becomes(f"left(CAST({term.sql} AS VARCHAR), 1)", TEXT)
+    return cast(term, TEXT, scope.zone)
 
 
-def _in(node: exp.Expr, scope: Scope) -> Term:
-    only(node, "this", "expressions", "query")
-    value = expression(node.this, scope)
-    if node.args.get("query") is not None:
-        return _in_query(value, node, scope)
-    listed = [expression(each, scope) for each in node.expressions]
-    parts = [compare("=", value, each, scope.zone, position_of(node)) for each in listed]
-    return join_terms("(" + " OR ".join(p.sql for p in parts) + ")", BOOL, parts)
-
-
-def _in_query(value: Term, node: exp.Expr, scope: Scope) -> Term:
-    query = scope.context.subquery(node.args["query"].unnest(), scope)
-    if len(query.fields) != 1:
-        raise Rejected("subquery has too many columns", sqlstate=SYNTAX, position=position_of(node.args["query"]))
-    field = query.fields[0]
-    left, right = comparable(value, Term("u.c1", field.type, field.digits), scope.zone, "=", position_of(node))
-    if left.digits != right.digits:
-        left, right = unify((left, right), scope.zone, "IN", position_of(node))
-    sql = f"({sort_form(left)} IN (SELECT {sort_form(right)} FROM ({query.sql}) AS u))"
-    return left.becomes(sql, BOOL)
-
-
-def _exists(node: exp.Expr, scope: Scope) -> Term:
-    only(node, "this")
-    query = scope.context.subquery(node.this.unnest(), scope)
-    return Term(f"EXISTS ({query.sql})", BOOL)
+def _now(node: exp.Expr, scope: Scope) -> Term:
+    only(node)
+    now = Term("pg_now()", TIMESTAMPTZ)
+    return cast(now, DATE, scope.zone) if isinstance(node, exp.CurrentDate) else now
 
 
 def _scalar(node: exp.Expr, scope: Scope) -> Term:
@@ -214,26 +165,32 @@ def _scalar(node: exp.Expr, scope: Scope) -> Term:
         raise Rejected("subquery must return only one column", sqlstate=SYNTAX, position=position_of(node))
     field = query.fields[0]
     type_ = TEXT if field.type.kind is Kind.UNKNOWN else field.type
-    return Term(f"({query.sql})", type_, field.digits)
+    return Term(f"({query.sql})", type_, field.digits, loose=query.loose)
 
 
 def _case(node: exp.Expr, scope: Scope) -> Term:
     only(node, "this", "ifs", "default")
-    subject = expression(node.this, scope) if node.args.get("this") is not None else None
-    conditions = [_when(subject, each.this, scope) for each in node.args["ifs"]]
     default = node.args.get("default")
     results = [expression(each.args["true"], scope) for each in node.args["ifs"]]
     last = Term("NULL", UNKNOWN) if default is None else expression(default, scope)
     # Postgres looks at ELSE first for the common type.
-    made = unify((last, *results), scope.zone, "CASE", position_of(node))
-    branches = " ".join(f"WHEN {c.sql} THEN {r.sql}" for c, r in zip(conditions, made[1:], strict=True))
-    return join_terms(f"CASE {branches} ELSE {made[0].sql} END", made[0].type, (*conditions, *made), made[0].digits)
+    made = unify((last, *results), scope.zone, "CASE", node)
+    subject, tests = _tests(node, scope)
+    head = "CASE" if subject is None else f"CASE {sort_form(subject)}"
+    texts = [t.sql if subject is None else sort_form(t) for t in tests]
+    branches = " ".join(f"WHEN {test} THEN {r.sql}" for test, r in zip(texts, made[1:], strict=True))
+    held = (*tests, *made) if subject is None else (subject, *tests, *made)
+    return join_terms(f"{head} {branches} ELSE {made[0].sql} END", made[0].type, held, made[0].digits)
 
 
-def _when(subject: Term | None, node: exp.Expr, scope: Scope) -> Term:
-    if subject is None:
-        return _condition(node, scope, "argument of CASE/WHEN")
-    return compare("=", subject, expression(node, scope), scope.zone, position_of(node))
+def _tests(node: exp.Expr, scope: Scope) -> tuple[Term | None, tuple[Term, ...]]:
+    """What stands between WHEN and THEN: conditions, or values to compare with the subject."""
+    listed = [each.this for each in node.args["ifs"]]
+    if node.args.get("this") is None:
+        return None, tuple(condition(each, scope, "argument of CASE/WHEN") for each in listed)
+    terms = [expression(each, scope) for each in (node.this, *listed)]
+    subject, *values = alike(terms, "=", scope.zone, node)
+    return subject, tuple(values)
 
 
 def _variadic(function: str, context: str) -> Maker:
@@ -242,7 +199,7 @@ def _variadic(function: str, context: str) -> Maker:
     def make(node: exp.Expr, scope: Scope) -> Term:
         only(node, "this", "expressions", "ignore_nulls")
         terms = [expression(each, scope) for each in (node.this, *node.expressions)]
-        made = unify(terms, scope.zone, context, position_of(node))
+        made = unify(terms, scope.zone, context, node)
         name = function
         if made[0].kind is Kind.NUMERIC and made[0].digits is None and function != "COALESCE":
             name = f"pg_numeric_{function.lower()}"
@@ -253,26 +210,32 @@ def _variadic(function: str, context: str) -> Maker:
 
 
 def _nullif(node: exp.Expr, scope: Scope) -> Term:
+    """The first argument's type stays, whatever the comparison needs."""
     only(node, "this", "expression")
-    left, right = expression(node.this, scope), expression(node.expression, scope)
-    equal = compare("=", left, right, scope.zone, position_of(node))
-    left = cast(left, TEXT, scope.zone) if left.kind is Kind.UNKNOWN else left
-    return join_terms(f"CASE WHEN {equal.sql} THEN NULL ELSE {left.sql} END", left.type, (left, right), left.digits)
+    terms = [expression(node.this, scope), expression(node.expression, scope)]
+    left, right = comparable(terms[0], terms[1], scope.zone, "=", node)
+    if left.kind is Kind.NUMERIC and left.digits is None:
+        made = join_terms(call("pg_numeric_nullif", left.sql, right.sql), NUMERIC, (left, right))
+    else:
+        made = join_terms(call("nullif", left.sql, right.sql), left.type, (left, right), left.digits)
+    return made if terms[0].kind is Kind.UNKNOWN else cast(made, terms[0].type, scope.zone, node)
 
 
 def _cast(node: exp.Expr, scope: Scope) -> Term:
     only(node, "this", "to")
+    if isinstance(node.this, exp.IntDiv):
+        return _function("div", node.this.this, node.this.expression, scope, node)
     if type(node) is not exp.Cast:
         raise unsupported(node)
     target, length = declared_type(node.to)
-    term = cast(expression(node.this, scope), target, scope.zone, position_of(node))
+    term = cast(expression(node.this, scope), target, scope.zone, node)
     return term if length is None else term.becomes(call("left", term.sql, str(length)), target)
 
 
 def _concatenate(node: exp.Expr, scope: Scope) -> Term:
     only(node, "this", "expression", "safe")
     left, right = expression(node.this, scope), expression(node.expression, scope)
-    return concatenate(left, right, scope.zone, position_of(node.expression))
+    return concatenate(left, right, scope.zone, node)
 
 
 def _interval(node: exp.Expr, _scope: Scope) -> Term:
@@ -284,16 +247,32 @@ def _interval(node: exp.Expr, _scope: Scope) -> Term:
     return Term(interval_constant(parse_interval(text)), INTERVAL)
 
 
-def _window(node: exp.Expr, scope: Scope) -> Term:
-    return window_call(node, scope)
+def _grouping(node: exp.Expr, scope: Scope) -> Term:
+    """GROUPING(keys...): which keys a row of ROLLUP, CUBE or GROUPING SETS leaves out."""
+    only(node, "expressions")
+    outside = replace(scope, keys=None)
+    texts = [expression(each, outside).sql for each in node.expressions]
+    if scope.keys is None or any(text not in scope.keys for text in texts):
+        text = "arguments to GROUPING must be grouping expressions of the associated query level"
+        raise Rejected(text, sqlstate=GROUPING, position=position_of(node))
+    keys = ", ".join(scope.keys[text] for text in texts)
+    return Term(f"CAST(grouping({keys}) AS INTEGER)", INT4, aggregate=frozenset((scope.level,)))
+
+
+def _within_group(node: exp.Expr, scope: Scope) -> Term:
+    return ordered_set_call(node, scope, None)
 
 
 def _filter(node: exp.Expr, scope: Scope) -> Term:
     only(node, "this", "expression")
+    if isinstance(node.this, exp.WithinGroup):
+        return ordered_set_call(node.this, scope, node.expression)
     return aggregate_call(node.this, scope, node.expression)
 
 
 _MAKERS: dict[type[exp.Expr], Maker] = {
+    **conditions.MAKERS,
+    **temporal.MAKERS,
     exp.Column: _column,
     exp.Literal: _literal,
     exp.Null: _null,
@@ -304,22 +283,12 @@ _MAKERS: dict[type[exp.Expr], Maker] = {
     exp.Sub: _arithmetic("-"),
     exp.Mul: _arithmetic("*"),
     exp.Div: _arithmetic("/"),
-    exp.Mod: _mod,
-    exp.EQ: _compare("="),
-    exp.NEQ: _compare("<>"),
-    exp.LT: _compare("<"),
-    exp.LTE: _compare("<="),
-    exp.GT: _compare(">"),
-    exp.GTE: _compare(">="),
-    exp.NullSafeEQ: _compare("IS NOT DISTINCT FROM"),
-    exp.NullSafeNEQ: _compare("IS DISTINCT FROM"),
-    exp.And: _connective("AND"),
-    exp.Or: _connective("OR"),
-    exp.Not: _not,
-    exp.Is: _is,
-    exp.Between: _between,
-    exp.In: _in,
-    exp.Exists: _exists,
+    exp.Mod: _arithmetic("%"),
+    exp.Pow: _power,
+    exp.BitwiseAnd: _bits("&"),
+    exp.BitwiseOr: _bits("|"),
+    exp.BitwiseXor: _bits("#"),
+    exp.BitwiseNot: _bit_not,
     exp.Subquery: _scalar,
     exp.Case: _case,
     exp.Coalesce: _variadic("COALESCE", "COALESCE"),
@@ -329,6 +298,12 @@ _MAKERS: dict[type[exp.Expr], Maker] = {
     exp.Cast: _cast,
     exp.DPipe: _concatenate,
     exp.Interval: _interval,
-    exp.Window: _window,
+    exp.Concat: _concat,
+    exp.ConcatWs: _concat,
+    exp.CurrentDate: _now,
+    exp.CurrentTimestamp: _now,
+    exp.Window: window_call,
     exp.Filter: _filter,
+    exp.WithinGroup: _within_group,
+    exp.Grouping: _grouping,
 }

@@ -10,8 +10,11 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from sqlglot import exp
+
 from dpsql.compiler.public.coerce import PREFERRED, cast, category, implicit, name_of, numeric_text
 from dpsql.compiler.public.function_table import TABLE
+from dpsql.compiler.public.scope import position_of
 from dpsql.compiler.public.term import Term, join_terms
 from dpsql.errors import UNDEFINED_FUNCTION, Rejected
 from dpsql.types import Kind, SqlType
@@ -60,22 +63,22 @@ def _parse(table: str) -> dict[str, tuple[Overload, ...]]:
 FUNCTIONS = _parse(TABLE)
 
 
-def apply(name: str, arguments: Sequence[Term], zone: str, position: int | None) -> Term:
+def apply(name: str, arguments: Sequence[Term], zone: str, where: exp.Expr | None) -> Term:
     """The call of a function of the table. Raises 42883 where no overload fits, 42725 where several do."""
-    chosen = choose(name, FUNCTIONS.get(name, ()), [a.kind for a in arguments], position)
+    chosen = choose(name, FUNCTIONS.get(name, ()), [a.kind for a in arguments], where)
     pairs = zip(arguments, chosen.arguments, strict=True)
-    terms = [numeric_text(cast(term, SqlType(kind), zone, position)) for term, kind in pairs]
+    terms = [numeric_text(cast(term, SqlType(kind), zone, where)) for term, kind in pairs]
     return join_terms(chosen.template.format(*(t.sql for t in terms), zone=zone), SqlType(chosen.result), terms)
 
 
-def choose(name: str, overloads: Sequence[Overload], kinds: Sequence[Kind], position: int | None) -> Overload:
+def choose(name: str, overloads: Sequence[Overload], kinds: Sequence[Kind], where: exp.Expr | None) -> Overload:
     """Postgres's function type resolution (manual, 10.3)."""
     fitting = [o for o in overloads if o.accepts(kinds)]
     if not fitting:
         given = ", ".join(name_of(SqlType(kind)) for kind in kinds)
         hint = "No function matches the given name and argument types. You might need to add explicit type casts."
         text = f"function {name}({given}) does not exist"
-        raise Rejected(text, sqlstate=UNDEFINED_FUNCTION, position=position, hint=hint)
+        raise Rejected(text, sqlstate=UNDEFINED_FUNCTION, position=position_of(where), hint=hint)
     for score in (_exact, _preferred):
         best = max(score(o, kinds) for o in fitting)
         fitting = [o for o in fitting if score(o, kinds) == best]
@@ -83,7 +86,7 @@ def choose(name: str, overloads: Sequence[Overload], kinds: Sequence[Kind], posi
         fitting = _for_unknowns(fitting, kinds)
     if len(fitting) > 1:
         given = ", ".join(name_of(SqlType(kind)) for kind in kinds)
-        raise Rejected(f"function {name}({given}) is not unique", sqlstate="42725", position=position)
+        raise Rejected(f"function {name}({given}) is not unique", sqlstate="42725", position=position_of(where))
     return fitting[0]
 
 

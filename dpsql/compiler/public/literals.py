@@ -24,10 +24,10 @@ _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _DATE = re.compile(r"(\d{4,5})-(\d{1,2})-(\d{1,2})|(\d{4})(\d{2})(\d{2})")
 _TIME = re.compile(r"(\d{1,2}):(\d{2})(?::(\d{2})(?:\.(\d{1,9}))?)?")
 _MOMENT = re.compile(
-    r"(?P<date>\S+?)(?:(?:\s+|T)(?P<time>\d{1,2}:[\d:.]+))?\s*(?P<zone>Z|z|UTC|[+-]\d{1,2}(?::?\d{2})?)?"
+    r"(?P<date>\d+-\d+-\d+|\d{8})(?:(?:\s+|T)(?P<time>\d{1,2}:[\d:.]+)\s*(?P<zone>Z|z|UTC|[+-]\d{1,2}(?::?\d{2})?)?)?"
 )
 _PART = re.compile(r"([+-]?\d+(?:\.\d+)?)\s*([a-z]+)")
-_CLOCK = re.compile(r"([+-]?)(\d+):(\d{2})(?::(\d{2}(?:\.\d+)?))?")
+_CLOCK = re.compile(r"([+-]?)(\d+):(\d{2})(?::(\d{2}(?:\.\d+)?))?(?![\d:])")
 
 _TRUE = {"t", "tr", "tru", "true", "y", "ye", "yes", "on", "1"}
 _FALSE = {"f", "fa", "fal", "fals", "false", "n", "no", "of", "off", "0"}
@@ -195,7 +195,7 @@ def _add(left: Span, right: Span) -> Span:
 
 
 def _span(found: re.Match[str], text: str) -> Span:
-    if found.re is _CLOCK:
+    if found.re.pattern == _CLOCK.pattern:
         seconds = Decimal(int(found[2]) * 3600 + int(found[3]) * 60) + Decimal(found[4] or 0)
         micros = int((seconds * 1_000_000).to_integral_value())
         return (0, 0, -micros if found[1] == "-" else micros)

@@ -21,11 +21,13 @@ def _name(node: exp.Expr) -> tuple[str, int]:
     match node:
         case exp.Column():
             return name_of(node.this), 2
-        case exp.Paren() | exp.Window() | exp.Filter() | exp.WithinGroup() | exp.Collate() | exp.IgnoreNulls():
+        case exp.Paren() | exp.Window() | exp.Filter() | exp.WithinGroup() | exp.Collate():
             return _name(node.this)
+        case exp.Cast(this=exp.IntDiv()):
+            return "div", 2
         case exp.Cast():
             name, strength = _name(node.this)
-            return (name, strength) if strength else (type_name(node.to), 1)
+            return (name, strength) if strength > 1 else (type_name(node.to), 1)
         case exp.Case():
             default = node.args.get("default")
             name, strength = _name(default) if default is not None else ("", 0)
@@ -36,8 +38,8 @@ def _name(node: exp.Expr) -> tuple[str, int]:
             return "exists", 2
         case exp.Array():
             return "array", 2
-        case exp.Boolean():
-            return "bool", 1
+        case exp.AtTimeZone():
+            return "timezone", 2
         case exp.Interval():
             return "interval", 1
         case _:

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from sqlglot import exp
+
 from dpsql.compiler.public.coerce import (
     cast,
+    category,
     common_type,
     implicit,
     name_of,
     numeric_text,
     sort_form,
 )
-from dpsql.compiler.public.storage import Digits, duckdb_type
+from dpsql.compiler.public.scope import position_of
+from dpsql.compiler.public.storage import WIDEST, Digits, duckdb_type
 from dpsql.compiler.public.term import Term, call, join_terms
 from dpsql.errors import UNDEFINED_FUNCTION, Rejected
 from dpsql.types import BOOL, INTERVAL, NUMERIC, TEXT, Kind, SqlType
@@ -19,35 +25,35 @@ _RANK = (Kind.INT2, Kind.INT4, Kind.INT8, Kind.NUMERIC, Kind.FLOAT4, Kind.FLOAT8
 _UDF = {"+": "add", "-": "sub", "*": "mul", "/": "div", "%": "mod"}
 
 
-def undefined(operator: str, left: Term | None, right: Term, position: int | None) -> Rejected:
+def undefined(operator: str, left: Term | None, right: Term, where: exp.Expr | None) -> Rejected:
     names = [name_of(t.type) for t in (left, right) if t is not None]
     text = f"operator does not exist: {' '.join([*names[:-1], operator, names[-1]])}"
     hint = "No operator matches the given name and argument types. You might need to add explicit type casts."
-    return Rejected(text, sqlstate=UNDEFINED_FUNCTION, position=position, hint=hint)
+    return Rejected(text, sqlstate=UNDEFINED_FUNCTION, position=position_of(where), hint=hint)
 
 
-def arithmetic(operator: str, left: Term, right: Term, zone: str, position: int | None) -> Term:
+def arithmetic(operator: str, left: Term, right: Term, zone: str, where: exp.Expr | None) -> Term:
     """+ - * / % of numbers, dates, timestamps and intervals."""
     for mine, other in ((left, right), (right, left)):
         if mine.kind is Kind.UNKNOWN and other.type.is_number:
-            made = cast(mine, SqlType(other.kind), zone, position)
+            made = cast(mine, SqlType(other.kind), zone, where)
             left, right = (made, right) if mine is left else (left, made)
             break
     if left.type.is_number and right.type.is_number:
-        return _numbers(operator, left, right, zone, position)
-    made_time = _temporal(operator, left, right, zone, position)
+        return _numbers(operator, left, right, zone, where)
+    made_time = _temporal(operator, left, right, zone, where)
     if made_time is None:
-        raise undefined(operator, left, right, position)
+        raise undefined(operator, left, right, where)
     return made_time
 
 
-def _numbers(operator: str, left: Term, right: Term, zone: str, position: int | None) -> Term:
+def _numbers(operator: str, left: Term, right: Term, zone: str, where: exp.Expr | None) -> Term:
     kind = max(left.kind, right.kind, key=_RANK.index)
     if kind is Kind.FLOAT4 and left.kind is not right.kind:
         kind = Kind.FLOAT8
     if kind in (Kind.FLOAT4, Kind.FLOAT8) and operator == "%":
-        raise undefined(operator, left, right, position)
-    pair = tuple(cast(term, SqlType(kind), zone, position) for term in (left, right))
+        raise undefined(operator, left, right, where)
+    pair = tuple(cast(term, SqlType(kind), zone, where) for term in (left, right))
     if kind is Kind.NUMERIC:
         return _numeric(operator, *pair)
     if kind in (Kind.FLOAT4, Kind.FLOAT8):
@@ -107,25 +113,25 @@ _TEMPORAL: dict[tuple[str, Kind, Kind], tuple[Kind, str]] = {
     ("+", _C, _I): (_C, "({0} + {1})"),
     ("+", _I, _C): (_C, "({1} + {0})"),
     ("-", _C, _I): (_C, "({0} - {1})"),
-    ("-", _C, _C): (_I, "({0} - {1})"),
-    ("*", _I, _F): (_I, "pg_interval_mul({0}, {1})"),
-    ("*", _F, _I): (_I, "pg_interval_mul({1}, {0})"),
-    ("/", _I, _F): (_I, "pg_interval_div({0}, {1})"),
+    ("-", _C, _C): (_I, "to_microseconds(epoch_us({0}) - epoch_us({1}))"),
+    ("*", _I, _F): (_I, "({0} * {1})"),
+    ("*", _F, _I): (_I, "({1} * {0})"),
+    ("/", _I, _F): (_I, "({0} / pg_nonzero({1}))"),
 }
 _ZONED = {("+", _Z, _I): "({0} + {1})", ("+", _I, _Z): "({1} + {0})", ("-", _Z, _I): "({0} - {1})"}
 
 
-def _temporal(operator: str, left: Term, right: Term, zone: str, position: int | None) -> Term | None:
+def _temporal(operator: str, left: Term, right: Term, zone: str, where: exp.Expr | None) -> Term | None:
     pair = _guess(operator, left, right)
     zoned = _ZONED.get((operator, *pair))
     if zoned is not None:
-        return _zoned(zoned, left, right, pair, zone, position)
+        return _zoned(zoned, left, right, pair, zone, where)
     found = _TEMPORAL.get((operator, *pair))
     if found is None:
         found, pair = _widened(operator, *pair)
     if found is None:
         return None
-    terms = tuple(cast(t, SqlType(k), zone, position) for t, k in zip((left, right), pair, strict=True))
+    terms = tuple(cast(t, SqlType(k), zone, where) for t, k in zip((left, right), pair, strict=True))
     return join_terms(found[1].format(*(t.sql for t in terms)), SqlType(found[0]), terms)
 
 
@@ -148,60 +154,83 @@ def _widened(operator: str, a: Kind, b: Kind) -> tuple[tuple[Kind, str] | None, 
 
 
 def _zoned(
-    template: str, left: Term, right: Term, pair: tuple[Kind, Kind], zone: str, position: int | None
+    template: str, left: Term, right: Term, pair: tuple[Kind, Kind], zone: str, where: exp.Expr | None
 ) -> Term | None:
     """timestamptz and interval: months and days are added on the local clock."""
-    terms = [cast(t, SqlType(k), zone, position) for t, k in zip((left, right), pair, strict=True)]
+    terms = [cast(t, SqlType(k), zone, where) for t, k in zip((left, right), pair, strict=True)]
     local = [cast(t, SqlType(_T), zone) if t.kind is _Z else t for t in terms]
     made = join_terms(template.format(*(t.sql for t in local)), SqlType(_T), local)
     return cast(made, SqlType(_Z), zone)
 
 
-def negative(term: Term, zone: str, position: int | None) -> Term:
+def negative(term: Term, zone: str, where: exp.Expr | None) -> Term:
     if term.kind is Kind.UNKNOWN:
-        term = cast(term, SqlType(Kind.FLOAT8), zone, position)
+        term = cast(term, SqlType(Kind.FLOAT8), zone, where)
     if term.kind is Kind.NUMERIC and term.digits is None:
         return term.becomes(call("pg_numeric_neg", term.sql), NUMERIC)
     if term.kind is Kind.INTERVAL:
         return term.becomes(f"(to_days(0) - {term.sql})", INTERVAL)
     if not term.type.is_number:
-        raise undefined("-", None, term, position)
+        raise undefined("-", None, term, where)
     return term.becomes(f"(- {term.sql})", SqlType(term.kind), term.digits)
 
 
-def comparable(left: Term, right: Term, zone: str, operator: str, position: int | None) -> tuple[Term, Term]:
-    """Both sides in one type and form, or 42883."""
+def alike(terms: Sequence[Term], operator: str, zone: str, where: exp.Expr | None = None) -> tuple[Term, ...]:
+    """All terms in one type and form for comparison with the first, or 42883."""
     try:
-        type_ = common_type((left, right), "comparison", position)
-        pair = tuple(cast(term, SqlType(type_.kind), zone, position) for term in (left, right))
+        type_ = common_type(terms, "comparison", where)
+        made = tuple(cast(term, SqlType(type_.kind), zone, where) for term in terms)
     except Rejected as error:
         if error.sqlstate not in ("42804", "42846"):
             raise
-        raise undefined(operator, left, right, position) from error
-    if Kind.JSON in (left.kind, right.kind):
-        raise undefined(operator, left, right, position)
+        wrong = next((t for t in terms[1:] if category(t.kind) != category(terms[0].kind)), terms[-1])
+        raise undefined(operator, terms[0], wrong, where) from error
+    if any(term.kind is Kind.JSON for term in terms):
+        raise undefined(operator, terms[0], terms[-1], where)
+    if type_.kind is Kind.NUMERIC and not _native(made):
+        return tuple(numeric_text(term) for term in made)
+    return made
+
+
+def comparable(left: Term, right: Term, zone: str, operator: str, where: exp.Expr | None = None) -> tuple[Term, Term]:
+    """Both sides in one type and form, or 42883."""
+    pair = alike((left, right), operator, zone, where)
     return pair[0], pair[1]
 
 
-def compare(operator: str, left: Term, right: Term, zone: str, position: int | None) -> Term:
+def compare(operator: str, left: Term, right: Term, zone: str, where: exp.Expr | None = None) -> Term:
     """= <> < <= > >= and IS [NOT] DISTINCT FROM."""
-    a, b = comparable(left, right, zone, operator, position)
-    if a.kind is Kind.NUMERIC and not _native(a, b):
-        a, b = numeric_text(a), numeric_text(b)
+    a, b = comparable(left, right, zone, operator, where)
     return join_terms(f"({sort_form(a)} {operator} {sort_form(b)})", BOOL, (a, b))
 
 
-def _native(a: Term, b: Term) -> bool:
-    """Whether DuckDB compares the two decimals without losing digits."""
-    if a.digits is None or b.digits is None:
+def _native(terms: Sequence[Term]) -> bool:
+    """Whether DuckDB compares the decimals without losing digits."""
+    digits = [term.digits for term in terms if term.sql != "NULL"]
+    known = [each for each in digits if each is not None]
+    if len(known) < len(digits) or not known:
         return False
-    return max(a.digits.whole, b.digits.whole) + max(a.digits.scale, b.digits.scale) <= 38
+    return max(each.whole for each in known) + max(each.scale for each in known) <= WIDEST
 
 
-def concatenate(left: Term, right: Term, zone: str, position: int | None) -> Term:
+def concatenate(left: Term, right: Term, zone: str, where: exp.Expr | None) -> Term:
     """|| : text with text, or text with anything that has a text form."""
     text_like = (Kind.TEXT, Kind.NAME, Kind.CHAR, Kind.UNKNOWN)
     if left.kind not in text_like and right.kind not in text_like:
-        raise undefined("||", left, right, position)
-    pair = tuple(cast(term, TEXT, zone, position) for term in (left, right))
+        raise undefined("||", left, right, where)
+    pair = tuple(cast(term, TEXT, zone, where) for term in (left, right))
     return join_terms(f"({pair[0].sql} || {pair[1].sql})", TEXT, pair)
+
+
+def bitwise(symbol: str, left: Term, right: Term, zone: str, where: exp.Expr | None) -> Term:
+    """& | # of integers."""
+    for mine, other in ((left, right), (right, left)):
+        if mine.kind is Kind.UNKNOWN and other.type.is_integer:
+            made = cast(mine, other.type, zone, where)
+            left, right = (made, right) if mine is left else (left, made)
+    if not left.type.is_integer or not right.type.is_integer:
+        raise undefined(symbol, left, right, where)
+    type_ = SqlType(max(left.kind, right.kind, key=_RANK.index))
+    pair = tuple(cast(term, type_, zone, where) for term in (left, right))
+    sql = call("xor", pair[0].sql, pair[1].sql) if symbol == "#" else f"({pair[0].sql} {symbol} {pair[1].sql})"
+    return join_terms(sql, type_, pair)

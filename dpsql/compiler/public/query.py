@@ -27,13 +27,13 @@ def translate_query(node: exp.Expr, outer: Scope) -> Query:
         raise unsupported(node)
     scope, definitions = _with_clause(node.args.get("with_"), outer)
     made = maker(node, scope)
-    return Query(f"WITH {', '.join(definitions)} {made.sql}", made.fields) if definitions else made
+    return replace(made, sql=f"WITH {', '.join(definitions)} {made.sql}") if definitions else made
 
 
 def resolved(query: Query) -> Query:
     """The query with columns of unknown type made text, as Postgres does at the outside and in FROM."""
     fields = tuple(replace(f, type=TEXT) if f.type.kind is Kind.UNKNOWN else f for f in query.fields)
-    return Query(query.sql, fields)
+    return replace(query, fields=fields)
 
 
 def _with_clause(node: exp.Expr | None, outer: Scope) -> tuple[Scope, tuple[str, ...]]:
@@ -65,7 +65,7 @@ def _outer_modifiers(query: Query, node: exp.Expr, outer: Scope) -> Query:
     """ORDER BY over output names or ordinals only, LIMIT and OFFSET."""
     keys = order_clause(node.args.get("order"), output_key(query.fields))
     sql = f"SELECT * FROM ({query.sql}) AS u{keys}{limit_clause(node)}"
-    return Query(sql, query.fields)
+    return Query(sql, query.fields, query.loose)
 
 
 def _set_operation(node: exp.Expr, outer: Scope) -> Query:
@@ -77,7 +77,7 @@ def _set_operation(node: exp.Expr, outer: Scope) -> Query:
         raise Rejected(text, sqlstate=SYNTAX, position=position_of(node.expression))
     distinct = bool(node.args.get("distinct"))
     sides, fields = _aligned((left, right), word, distinct, outer, node)
-    made = Query(f"{sides[0]} {word}{'' if distinct else ' ALL'} {sides[1]}", fields)
+    made = Query(f"{sides[0]} {word}{'' if distinct else ' ALL'} {sides[1]}", fields, left.loose | right.loose)
     return made if not any(node.args.get(m) for m in _MODIFIERS[1:]) else _outer_modifiers(made, node, outer)
 
 
@@ -88,8 +88,8 @@ def _aligned(
     columns: list[tuple[Term, ...]] = []
     for pair in zip(*(q.fields for q in queries), strict=True):
         terms = [Term(f"u.c{len(columns) + 1}", f.type, f.digits) for f in pair]
-        type_ = common_type(terms, context, position_of(node))
-        made = one_form([cast(t, type_, outer.zone, position_of(node)) for t in terms])
+        type_ = common_type(terms, context, node)
+        made = one_form([cast(t, type_, outer.zone, node) for t in terms])
         columns.append(tuple(distinct_form(t) for t in made) if distinct else made)
     sides = [_projection(q, [c[i] for c in columns]) for i, q in enumerate(queries)]
     names = queries[0].fields

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from dpsql.compiler.public.storage import Digits
-from dpsql.compiler.public.term import Loose, Term
+from dpsql.compiler.public.term import Loose, Term, check_size
 from dpsql.errors import AMBIGUOUS_COLUMN, UNDEFINED_COLUMN, UNDEFINED_TABLE, Rejected
 from dpsql.types import Column, SqlType
 
@@ -43,6 +43,11 @@ class Query:
 
     sql: str
     fields: tuple[Field, ...]
+    loose: frozenset[Loose] = frozenset()
+    """Columns of the queries around it that it reads."""
+
+    def __post_init__(self) -> None:
+        check_size(self.sql)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +83,8 @@ class Scope:
     windows: Mapping[str, exp.Window] = field(default_factory=dict)
     clause: str = "SELECT"
     in_aggregate: bool = False
+    correlated: set[Loose] = field(default_factory=set)
+    """Collects the columns of outer queries that this one reads."""
 
     @property
     def zone(self) -> str:
@@ -104,11 +111,16 @@ def resolve(node: exp.Column, scope: Scope) -> Term:
     """The column that `node` names, in the innermost scope that has it."""
     table, name = name_of(node.args.get("table")), name_of(node.this)
     level: Scope | None = scope
+    passed: list[Scope] = []
     while level is not None:
         found = _in_scope(level, table, name, node)
         if found is not None:
             loose = Loose(level.level, f"{table}.{name}" if table else name, position_of(node))
-            return Term(found.sql, found.type, found.digits, loose=frozenset((loose,)))
+            term = keyed(Term(found.sql, found.type, found.digits, loose=frozenset((loose,))), level)
+            for each in passed:
+                each.correlated.update(term.loose)
+            return term
+        passed.append(level)
         level = level.outer
     raise _missing(node, table, name, scope)
 

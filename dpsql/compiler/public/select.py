@@ -7,12 +7,15 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
+from dpsql.compiler.public.aggregates import holds_aggregate
 from dpsql.compiler.public.coerce import distinct_form
-from dpsql.compiler.public.expr import boolean, expression
+from dpsql.compiler.public.conditions import boolean
+from dpsql.compiler.public.expr import expression
+from dpsql.compiler.public.grouping import Entry, group_clause
 from dpsql.compiler.public.names import output_name
 from dpsql.compiler.public.order import ambiguous, limit_clause, order_clause, output_key, selected
 from dpsql.compiler.public.refuse import only
-from dpsql.compiler.public.scope import Field, Query, Scope, name_of, position_of, read, star
+from dpsql.compiler.public.scope import Field, Query, Scope, keyed, name_of, position_of, read, star
 from dpsql.compiler.public.source import from_clause, values_rows
 from dpsql.compiler.public.term import Term
 from dpsql.errors import GROUPING, Rejected
@@ -34,16 +37,18 @@ def select(node: exp.Expr, outer: Scope) -> Query:
     """One SELECT over the columns around it."""
     only(node, *_CLAUSES, *_MODIFIERS)
     inner = replace(outer, level=outer.level + 1, outer=outer, sources=(), merged=(), keys=None, in_aggregate=False)
+    inner = replace(inner, correlated=set(), windows={})
     if _is_values(node):
         return _values(node, inner)
     scope, source = from_clause(node, inner)
     scope = replace(scope, windows={name_of(w.this): w for w in node.args.get("windows") or ()}, clause="SELECT")
     where = boolean(node.args.get("where"), replace(scope, clause="WHERE"))
-    items = _items(node, scope)
-    keys = _group_keys(node.args.get("group"), scope, items)
-    if keys is not None or _aggregates(node, scope, items):
-        scope = replace(scope, keys={key.sql: _key_text(key) for key in keys or ()})
-        items = _items(node, scope)
+    listed = _listed(node, scope)
+    grouping = group_clause(node.args.get("group"), scope, listed)
+    if grouping is not None or _aggregated(node):
+        scope = replace(scope, keys={} if grouping is None else grouping.keys)
+    done = {} if grouping is None else grouping.items
+    items = tuple(_Item(e.name, keyed(done[i], scope) if i in done else e.make(scope)) for i, e in enumerate(listed))
     having = boolean(node.args.get("having"), replace(scope, clause="HAVING"))
     qualify = boolean(node.args.get("qualify"), replace(scope, clause="QUALIFY"))
     for term in (*(item.term for item in items), *having, *qualify):
@@ -51,11 +56,12 @@ def select(node: exp.Expr, outer: Scope) -> Query:
     clauses = (
         source,
         *(f" WHERE {term.sql}" for term in where),
-        f" GROUP BY {', '.join(scope.keys.values())}" if scope.keys else "",
+        f" GROUP BY {grouping.sql}" if grouping is not None else "",
         *(f" HAVING {term.sql}" for term in having),
         *(f" QUALIFY {term.sql}" for term in qualify),
     )
-    return _finish(node, scope, items, "".join(clauses))
+    made = _finish(node, scope, items, "".join(clauses))
+    return replace(made, loose=frozenset(inner.correlated))
 
 
 def _is_values(node: exp.Expr) -> bool:
@@ -69,62 +75,33 @@ def _values(node: exp.Expr, scope: Scope) -> Query:
     return values_rows(node.args["from_"].this, scope)
 
 
-def _items(node: exp.Expr, scope: Scope) -> tuple[_Item, ...]:
-    """The select list, stars expanded."""
-    made: list[_Item] = []
+def _listed(node: exp.Expr, scope: Scope) -> tuple[Entry, ...]:
+    """The select list, stars expanded, not yet translated: grouping decides what a column means in it."""
+    made: list[Entry] = []
     for each in node.expressions:
         inner = each.unalias()
         starred = isinstance(inner, exp.Column) and isinstance(inner.this, exp.Star)
         if isinstance(inner, exp.Star) or starred:
             only(inner.this if starred else inner)
-            made += [_Item(f.name, read(f, scope)) for f in star(scope, name_of(inner.args.get("table")), inner)]
+            made += [Entry(f.name, _reader(f)) for f in star(scope, name_of(inner.args.get("table")), inner)]
         else:
-            made.append(_Item(output_name(each), expression(inner, scope)))
+            made.append(Entry(output_name(each), _maker(inner)))
     return tuple(made)
 
 
-def _group_keys(group: exp.Expr | None, scope: Scope, items: Sequence[_Item]) -> tuple[Term, ...] | None:
-    """The group keys; None without GROUP BY."""
-    if group is None:
-        return None
-    only(group, "expressions")
-    keys = tuple(_group_key(each, replace(scope, clause="GROUP BY"), items) for each in group.expressions)
-    for key, node in zip(keys, group.expressions, strict=True):
-        if scope.level in key.aggregate or key.window:
-            what = "window" if key.window else "aggregate"
-            state = "42P20" if key.window else GROUPING
-            raise Rejected(f"{what} functions are not allowed in GROUP BY", sqlstate=state, position=position_of(node))
-    return keys
+def _reader(field: Field) -> Callable[[Scope], Term]:
+    return lambda scope: read(field, scope)
 
 
-def _group_key(node: exp.Expr, scope: Scope, items: Sequence[_Item]) -> Term:
-    """An input column first, then an output name or ordinal, then an expression."""
-    inner = node.unnest()
-    bare = isinstance(inner, exp.Column) and not inner.args.get("table")
-    if bare and any(f.name == name_of(inner.this) for s in (*scope.sources,) for f in s.fields):
-        return expression(inner, scope)
-    names = [item.name for item in items]
-    index = selected(inner, names, "GROUP BY")
-    if index is None:
-        return expression(inner, scope)
-    if bare and len({i.term.sql for i in items if i.name == names[index]}) > 1:
-        raise ambiguous(inner, "GROUP BY")
-    return items[index].term
+def _maker(node: exp.Expr) -> Callable[[Scope], Term]:
+    return lambda scope: expression(node, scope)
 
 
-def _key_text(key: Term) -> str:
-    """The text to group by: never a bare constant, which DuckDB would take for an ordinal."""
-    plain = distinct_form(key).sql
-    return plain if key.loose else f"CAST({plain} AS {key.storage})"
-
-
-def _aggregates(node: exp.Expr, scope: Scope, items: Sequence[_Item]) -> bool:
+def _aggregated(node: exp.Expr) -> bool:
     """Whether the query is grouped without GROUP BY: it has HAVING or an aggregate of its own."""
     order = node.args.get("order")
-    nodes = [e.this for e in order.expressions] if order is not None else []
-    terms = [expression(n, scope) for n in nodes if selected(n, [i.name for i in items], "ORDER BY") is None]
-    found = any(scope.level in t.aggregate for t in (*(i.term for i in items), *terms))
-    return found or node.args.get("having") is not None
+    parts = (*node.expressions, *(order.expressions if order is not None else ()))
+    return node.args.get("having") is not None or any(map(holds_aggregate, parts))
 
 
 def _refuse_loose(term: Term, scope: Scope) -> None:
@@ -174,9 +151,28 @@ def _by_ordinal(term: Term, index: int) -> Term:
     return replace(term, sql=str(index + 1)) if as_is else term
 
 
+def _distinct_on(node: exp.Expr, scope: Scope, items: Sequence[_Item], body: str, on: exp.Expr) -> Query:
+    """DISTINCT ON (keys): the first row of each, in the order of ORDER BY, which must begin with the keys."""
+    listed = on.expressions if isinstance(on, exp.Tuple) else [on.unnest()]
+    key = _sort_key(scope, items)
+    order = node.args.get("order")
+    keys = [distinct_form(key(each)).sql for each in listed]
+    first = [distinct_form(key(each.this)).sql for each in (order.expressions if order is not None else [])][
+        : len(keys)
+    ]
+    if set(first) - set(keys):
+        text = "SELECT DISTINCT ON expressions must match initial ORDER BY expressions"
+        raise Rejected(text, sqlstate="42P10", position=position_of(order))
+    listing = ", ".join(items[int(k) - 1].term.sql if k.isdigit() else k for k in keys)
+    head = f"SELECT DISTINCT ON ({listing}) {_list(items)}{body}"
+    return Query(f"{head}{order_clause(order, key)}{limit_clause(node)}", _fields(items))
+
+
 def _distinct(node: exp.Expr, scope: Scope, items: Sequence[_Item], body: str) -> Query:
     """SELECT DISTINCT: sorted from the outside, by output columns only."""
-    only(node.args["distinct"])
+    only(node.args["distinct"], "on")
+    if node.args["distinct"].args.get("on") is not None:
+        return _distinct_on(node, scope, items, body, node.args["distinct"].args["on"])
     plain = [replace(item, term=distinct_form(item.term)) for item in items]
     inner = f"SELECT DISTINCT {_list(plain)}{body}"
     fields = _fields(plain)

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from dpsql.compiler.public.coerce import cast, common_type, one_form, unify
-from dpsql.compiler.public.expr import boolean, expression
+from dpsql.compiler.public.conditions import boolean
+from dpsql.compiler.public.expr import expression
 from dpsql.compiler.public.operators import compare
 from dpsql.compiler.public.refuse import only, unsupported
 from dpsql.compiler.public.scope import Field, Query, Scope, Source, name_of, position_of
@@ -29,14 +30,15 @@ def renamed(fields: tuple[Field, ...], alias: exp.Expr | None, name: str) -> tup
 
 
 def values_rows(node: exp.Expr, outer: Scope) -> Query:
+    """VALUES: columns column1, column2, ..."""
     scope = replace(outer, level=outer.level + 1, outer=outer, sources=(), merged=(), keys=None, clause="VALUES")
     rows = [[expression(e, scope) for e in _row(row)] for row in node.expressions]
     if len({len(row) for row in rows}) != 1:
         raise Rejected("VALUES lists must all be the same length", sqlstate=SYNTAX, position=position_of(node))
     columns = []
     for column in zip(*rows, strict=True):
-        type_ = common_type(column, "VALUES", position_of(node))
-        columns.append(one_form([cast(t, type_, scope.zone, position_of(node)) for t in column]))
+        type_ = common_type(column, "VALUES", node)
+        columns.append(one_form([cast(t, type_, scope.zone, node) for t in column]))
     lines = ", ".join("(" + ", ".join(t.sql for t in row) + ")" for row in zip(*columns, strict=True))
     names = ", ".join(f"c{i}" for i in range(1, len(columns) + 1))
     fields = tuple(Field(f"column{i}", f"c{i}", c[0].type, c[0].digits) for i, c in enumerate(columns, 1))
@@ -53,7 +55,10 @@ def from_clause(node: exp.Expr, scope: Scope) -> tuple[Scope, str]:
     if first is None:
         return scope, ""
     only(first, "this")
-    parts = [_joined(item, joins, scope) for item, joins in _comma_items(first.this, node.args.get("joins") or [])]
+    parts: list[_Part] = []
+    for item, joins in _comma_items(first.this, node.args.get("joins") or []):
+        seen = tuple(s for part in parts for s in part.sources)
+        parts.append(_joined(item, joins, replace(scope, sources=seen)))
     sources = tuple(s for part in parts for s in part.sources)
     _check_names(sources, node)
     merged = tuple(f for part in parts for f in part.merged)
@@ -96,6 +101,16 @@ def _joined(first: exp.Expr, joins: Sequence[exp.Expr], scope: Scope) -> _Part:
     return part
 
 
+def _lateral(node: exp.Expr, scope: Scope) -> _Part:
+    """LATERAL (query): it sees the items of FROM before it."""
+    only(node, "this", "alias")
+    if not isinstance(node.this, exp.Subquery):
+        raise unsupported(node)
+    made = scope.context.subquery(node.this.this, scope)
+    part = _aliased(_settled(made), node, scope)
+    return replace(part, sql=f"LATERAL {part.sql}")
+
+
 _ITEM = ("this", "alias", "joins")
 
 
@@ -110,6 +125,8 @@ def _item(node: exp.Expr, scope: Scope) -> _Part:
     elif isinstance(node, exp.Values):
         only(node, "expressions", "alias")
         part = _aliased(values_rows(node, scope), node, scope)
+    elif isinstance(node, exp.Lateral):
+        part = _lateral(node, scope)
     else:
         raise unsupported(node)
     for join in node.args.get("joins") or ():
@@ -142,9 +159,13 @@ def _table(node: exp.Table, scope: Scope) -> _Part:
 def _subquery(node: exp.Subquery, scope: Scope) -> _Part:
     """A subquery in FROM sees what is around the query, not its neighbours."""
     around = replace(scope.outer or scope, queries=scope.queries)
-    made = scope.context.subquery(node.this, around)
-    fields = tuple(replace(f, type=TEXT) if f.type.kind is Kind.UNKNOWN else f for f in made.fields)
-    return _aliased(Query(made.sql, fields), node, scope)
+    return _aliased(_settled(scope.context.subquery(node.this, around)), node, scope)
+
+
+def _settled(query: Query) -> Query:
+    """Columns of unknown type are text to whoever reads them."""
+    fields = tuple(replace(f, type=TEXT) if f.type.kind is Kind.UNKNOWN else f for f in query.fields)
+    return replace(query, fields=fields)
 
 
 def _aliased(query: Query, node: exp.Expr, scope: Scope) -> _Part:
@@ -170,7 +191,7 @@ def _join(left: _Part, node: exp.Expr, scope: Scope) -> _Part:
         or method not in ("", "NATURAL")
     ):
         raise unsupported(node)
-    right = _item(node.this, scope)
+    right = _item(node.this, replace(scope, sources=scope.sources + left.sources))
     word = f"{side or 'INNER'} JOIN" if kind != "CROSS" else "CROSS JOIN"
     if node.args.get("using") or method:
         return _merge(left, right, word, side, _using(left, right, node), node, scope)
@@ -201,8 +222,8 @@ def _merge(left: _Part, right: _Part, word: str, side: str, names: list[str], no
     conditions, merged = [], []
     for name in names:
         ours, theirs = _one(left, name, "left", node), _one(right, name, "right", node)
-        pair = unify((_term(ours), _term(theirs)), scope.zone, "JOIN/USING", position_of(node))
-        conditions.append(compare("=", pair[0], pair[1], scope.zone, position_of(node)).sql)
+        pair = unify((_term(ours), _term(theirs)), scope.zone, "JOIN/USING", node)
+        conditions.append(compare("=", pair[0], pair[1], scope.zone, node).sql)
         text = {"RIGHT": pair[1].sql, "FULL": f"COALESCE({pair[0].sql}, {pair[1].sql})"}.get(side, pair[0].sql)
         merged.append(Field(name, text, pair[0].type, pair[0].digits))
     on = " AND ".join(conditions) or "TRUE"

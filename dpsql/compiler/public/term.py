@@ -10,7 +10,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from dpsql.compiler.public.storage import Digits, duckdb_type
+from dpsql.errors import TOO_COMPLEX, Rejected
 from dpsql.types import Kind, SqlType
+
+LONGEST = 1_000_000
+"""Characters of DuckDB text: some constructs repeat an operand, and nesting them must not explode."""
+
+
+def check_size(sql: str) -> None:
+    if len(sql) > LONGEST:
+        raise Rejected("the statement is too complex", sqlstate=TOO_COMPLEX)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +43,11 @@ class Term:
     aggregate: frozenset[int] = frozenset()
     """Levels of the queries whose aggregates this holds."""
     window: bool = False
+    position: int | None = None
+    """Of a literal."""
+
+    def __post_init__(self) -> None:
+        check_size(self.sql)
 
     @property
     def kind(self) -> Kind:

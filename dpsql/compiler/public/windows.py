@@ -136,7 +136,7 @@ def _integer(node: exp.Expr, scope: Scope) -> Term:
     if term.kind not in (Kind.INT2, Kind.INT4, Kind.UNKNOWN):
         text = f"a window function takes an integer here, not {name_of(term.type)}"
         raise Rejected(text, sqlstate=UNDEFINED_FUNCTION, position=position_of(node))
-    return cast(term, INT4, scope.zone, position_of(node))
+    return cast(term, INT4, scope.zone, node)
 
 
 def _offset(node: exp.Expr, scope: Scope, over: str) -> Term:
@@ -148,7 +148,7 @@ def _offset(node: exp.Expr, scope: Scope, over: str) -> Term:
     if distance is not None:
         held.append(_integer(distance, scope))
     if default is not None:
-        made = unify((term, scope.context.expression(default, scope)), scope.zone, "lag", position_of(default))
+        made = unify((term, scope.context.expression(default, scope)), scope.zone, "lag", default)
         arguments, held = [made[0]], [made[0], held[1], made[1]]
     text = ", ".join(t.sql for t in held)
     return join_terms(f"{_OFFSETS[type(node)]}({text}) OVER ({over})", arguments[0].type, held, arguments[0].digits)
