@@ -26,8 +26,16 @@ def show(value: Decimal) -> str:
     return f"{value if value else value.copy_abs():f}"
 
 
+def _parts(value: Decimal) -> tuple[int, int, str]:
+    """A finite value as an integer over a power of ten: the integer, the scale, the integer's digits."""
+    text = f"{value:f}"
+    whole, _, fraction = text.partition(".")
+    digits = whole + fraction
+    return int(digits), len(fraction), digits.lstrip("-0")
+
+
 def scale_of(value: Decimal) -> int:
-    return max(0, -int(value.as_tuple().exponent)) if value.is_finite() else 0
+    return len(f"{value:f}".partition(".")[2]) if value.is_finite() else 0
 
 
 def rescale(value: Decimal, scale: int, rounding: str = ROUND_HALF_UP) -> Decimal:
@@ -38,41 +46,49 @@ def rescale(value: Decimal, scale: int, rounding: str = ROUND_HALF_UP) -> Decima
 
 def weight(value: Decimal) -> tuple[int, int]:
     """Weight and value of the first base-10000 digit; (0, 0) of zero."""
-    if not value:
+    _, scale, digits = _parts(value)
+    return _weight(scale, digits)
+
+
+def _weight(scale: int, digits: str) -> tuple[int, int]:
+    if not digits:
         return 0, 0
-    group = value.adjusted() // _GROUP
-    return group, int(abs(value).scaleb(-group * _GROUP, context=EXACT))
+    group, place = divmod(len(digits) - 1 - scale, _GROUP)
+    return group, int(digits[: place + 1].ljust(place + 1, "0"))
 
 
 def division_scale(left: Decimal, right: Decimal) -> int:
     """numeric.c, select_div_scale."""
-    (w1, d1), (w2, d2) = weight(left), weight(right)
-    quotient = w1 - w2 - (1 if d1 <= d2 else 0)
-    wanted = _SIGNIFICANT - quotient * _GROUP
-    return min(max(wanted, scale_of(left), scale_of(right), 0), 1000)
+    (_, s1, digits1), (_, s2, digits2) = _parts(left), _parts(right)
+    return _division_scale(s1, digits1, s2, digits2)
+
+
+def _division_scale(s1: int, digits1: str, s2: int, digits2: str) -> int:
+    (w1, d1), (w2, d2) = _weight(s1, digits1), _weight(s2, digits2)
+    wanted = _SIGNIFICANT - (w1 - w2 - (1 if d1 <= d2 else 0)) * _GROUP
+    return min(max(wanted, s1, s2, 0), 1000)
 
 
 def divide(left: Decimal, right: Decimal) -> Decimal:
-    if left.is_nan() or right.is_nan():
-        return Decimal("NaN")
-    if not right:
-        raise Rejected("division by zero", sqlstate=DIVISION_BY_ZERO)
     if not (left.is_finite() and right.is_finite()):
         return EXACT.divide(left, right)
-    return quotient(left, right, division_scale(left, right))
+    (top, s1, digits1), (bottom, s2, digits2) = _parts(left), _parts(right)
+    if not bottom:
+        raise Rejected("division by zero", sqlstate=DIVISION_BY_ZERO)
+    return _quotient(top, s1, bottom, s2, _division_scale(s1, digits1, s2, digits2))
 
 
 def quotient(left: Decimal, right: Decimal, scale: int) -> Decimal:
-    """Rounded half away from zero to `scale`, from exact integers."""
-    shift = scale + scale_of(right) - scale_of(left)
-    top, bottom = _unscaled(left), _unscaled(right)
+    """Rounded half away from zero to `scale`."""
+    (top, s1, _), (bottom, s2, _) = _parts(left), _parts(right)
+    return _quotient(top, s1, bottom, s2, scale)
+
+
+def _quotient(top: int, s1: int, bottom: int, s2: int, scale: int) -> Decimal:
+    shift = scale + s2 - s1
     top, bottom = (top * 10**shift, bottom) if shift >= 0 else (top, bottom * 10**-shift)
     whole = (2 * abs(top) + abs(bottom)) // (2 * abs(bottom))
     return Decimal(-whole if (top < 0) != (bottom < 0) else whole).scaleb(-scale, context=EXACT)
-
-
-def _unscaled(value: Decimal) -> int:
-    return int(value.scaleb(scale_of(value), context=EXACT))
 
 
 def modulo(left: Decimal, right: Decimal) -> Decimal:
@@ -119,12 +135,12 @@ def key(value: Decimal) -> str:
         return "3" if value.is_nan() else ("0" if value < 0 else "2~")
     if not value:
         return "1"
-    plain = value.normalize(EXACT)
-    digits = "".join(map(str, plain.as_tuple().digits))
-    if value > 0:
-        return f"2{plain.adjusted() + 50000:06d}{digits}"
-    flipped = digits.translate(str.maketrans("0123456789", "9876543210"))
-    return f"0{50000 - plain.adjusted():06d}{flipped}~"
+    whole, scale, digits = _parts(value)
+    exponent, digits = len(digits) - scale, digits.rstrip("0")
+    return f"2{50000 + exponent:06d}{digits}" if whole > 0 else f"0{50000 - exponent:06d}{digits.translate(_FLIPPED)}~"
+
+
+_FLIPPED = str.maketrans("0123456789", "9876543210")
 
 
 def plain(value: Decimal) -> Decimal:
