@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
+from hashlib import sha256
 from typing import Literal, Protocol
 
 from dpsql.backends import Backend, open_backend
@@ -112,7 +113,7 @@ class Engine:
         self.ledger = ledger
         public = {name: t.rows for name, t in schema.tables.items() if t.rows is not None}
         self.pool = Pool(public)
-        self._public_prints = {name: fingerprint(rows.rows) for name, rows in public.items()}
+        self._public_prints = {name: sha256(repr(rows).encode()).hexdigest() for name, rows in public.items()}
         self._compiled = lru_cache(maxsize=512)(self._compile)
 
     def close(self) -> None:

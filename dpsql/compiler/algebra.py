@@ -11,13 +11,13 @@ for clamps, key domains and prices; privacy never hangs on them being true.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
 from typing import Literal
 
-from dpsql.types import SqlType, Value
+from dpsql.types import BOOL, SqlType, Value
 
 Bound = Fraction | None
 
@@ -33,8 +33,9 @@ class Domain:
     """What is declared (or follows) about an expression's values, NULL apart.
 
     `lower` and `upper` bound numbers; `first` and `last` bound dates and timestamps; `values` lists all values.
-    `nullable`: NULL belongs to the public domain. `reach`: certain bound of the absolute value of a number. `grain`:
-    certain bound from below of every absolute value that is not 0, so that divisions and products stay representable.
+    `nullable`: NULL belongs to the public domain. `computed`: an aggregate of a unit's rows, private as a group key.
+    `reach`: certain bound of the absolute value of a number. `grain`: certain bound from below of every absolute value
+    that is not 0, so that divisions and products stay representable.
     """
 
     lower: Bound = None
@@ -45,6 +46,7 @@ class Domain:
     nullable: bool = True
     reach: Fraction = FLOAT_REACH
     grain: Fraction = FLOAT_GRAIN
+    computed: bool = False
 
     @property
     def bounded(self) -> bool:
@@ -120,7 +122,20 @@ class Scalar:
     domain: Domain = field(default=Domain(), compare=False)
 
 
-Expr = Col | Lit | Call | Case | Scalar
+@dataclass(frozen=True, slots=True)
+class Exists:
+    """Whether `relation` has a row that meets the conditions, which may read columns of the row outside.
+
+    A private relation's conditions hold the proof that its rows belong to the unit of the row outside.
+    """
+
+    relation: Node
+    conditions: tuple[Expr, ...]
+    type: SqlType = BOOL
+    domain: Domain = field(default=Domain(values=(False, True), nullable=False), compare=False)
+
+
+Expr = Col | Lit | Call | Case | Scalar | Exists
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +187,37 @@ class Join:
     conditions: tuple[Expr, ...]
 
 
-Node = Scan | Rows | Filter | Project | Join
+PartKind = Literal["count", "count_distinct", "sum", "avg", "min", "max"]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """An aggregate of one unit's own rows within a group: exact, on the grid of `resolution` for SUM and AVG."""
+
+    kind: PartKind
+    argument: Expr | None
+    condition: Expr | None
+    resolution: Fraction | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PerUnit:
+    """GROUP BY the unit and other keys: a private relation, each row a function of one unit's rows."""
+
+    input: Node
+    keys: tuple[tuple[str, Expr], ...]
+    parts: tuple[tuple[str, Part], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class UnionAll:
+    """The rows of all inputs, which offer the same column names."""
+
+    inputs: tuple[Node, ...]
+    columns: tuple[str, ...]
+
+
+Node = Scan | Rows | Filter | Project | Join | PerUnit | UnionAll
 
 AggregateKind = Literal["count", "sum", "avg", "count_units"]
 
@@ -217,6 +262,8 @@ def children(expr: Expr) -> tuple[Expr, ...]:
         case Case(branches=branches, default=default):
             flat = tuple(part for branch in branches for part in branch)
             return flat if default is None else (*flat, default)
+        case Exists(conditions=conditions):
+            return conditions
         case _:
             return ()
 
@@ -230,7 +277,24 @@ def columns_of(expr: Expr) -> Iterator[Col]:
 
 
 def is_constant(expr: Expr) -> bool:
-    return next(columns_of(expr), None) is None and not isinstance(expr, Scalar)
+    return next(columns_of(expr), None) is None and not isinstance(expr, Scalar | Exists)
+
+
+def substitute(expr: Expr, known: Mapping[str, Col]) -> Expr:
+    """The expression with every part whose canonical text is in `known` replaced by that column."""
+    found = known.get(canonical(expr))
+    if found is not None:
+        return found
+    match expr:
+        case Call(args=args):
+            return replace(expr, args=tuple(substitute(a, known) for a in args))
+        case Case(branches=branches, default=default):
+            made = tuple((substitute(c, known), substitute(v, known)) for c, v in branches)
+            return replace(expr, branches=made, default=None if default is None else substitute(default, known))
+        case Exists(conditions=conditions):
+            return replace(expr, conditions=tuple(substitute(c, known) for c in conditions))
+        case _:
+            return expr
 
 
 def conjuncts(expr: Expr) -> tuple[Expr, ...]:
@@ -257,6 +321,8 @@ def canonical(expr: Expr) -> str:
         case Case(branches=branches, default=default):
             inner = ",".join(f"{canonical(c)}?{canonical(v)}" for c, v in branches)
             return f"case({inner},{canonical(default) if default else 'null'})"
+        case Exists(relation=relation, conditions=conditions):
+            return f"exists({describe(relation)}|{';'.join(canonical(c) for c in conditions)})"
 
 
 def conjunction(conditions: tuple[Expr, ...]) -> tuple[Expr, ...]:
@@ -279,6 +345,10 @@ def outputs(node: Node) -> frozenset[str]:
             return outputs(inner) | {name for name, _ in columns}
         case Join(left=left, right=right):
             return outputs(left) | outputs(right)
+        case PerUnit(keys=keys, parts=parts):
+            return frozenset(name for name, _ in (*keys, *parts))
+        case UnionAll(columns=names):
+            return frozenset(names)
 
 
 def describe(node: Node) -> str:
@@ -295,3 +365,14 @@ def describe(node: Node) -> str:
             return f"project({describe(inner)},{';'.join(f'{n}={canonical(e)}' for n, e in columns)})"
         case Join(kind=kind, left=left, right=right, conditions=conditions):
             return f"{kind}({describe(left)},{describe(right)},{';'.join(canonical(c) for c in conditions)})"
+        case PerUnit(input=inner, keys=keys, parts=parts):
+            named = ";".join(f"{n}={canonical(e)}" for n, e in keys)
+            return f"per_unit({describe(inner)},{named},{';'.join(f'{n}={_part_text(p)}' for n, p in parts)})"
+        case UnionAll(inputs=inputs, columns=names):
+            return f"union({','.join(describe(i) for i in inputs)}|{','.join(names)})"
+
+
+def _part_text(part: Part) -> str:
+    argument = "*" if part.argument is None else canonical(part.argument)
+    condition = "" if part.condition is None else canonical(part.condition)
+    return f"{part.kind}({argument}|{condition}|{part.resolution})"

@@ -70,6 +70,8 @@ def shown(value: Value, type_: SqlType) -> Value:
 def key_domain(key: Expr, limit: int) -> KeyDomain | None:
     """The public domain of a key, or None where it has none or one of more than `limit` values."""
     domain = key.domain
+    if domain.computed:
+        return None
     of = _finite(key, domain, limit)
     if of is None:
         return None

@@ -16,11 +16,15 @@ from sqlglot import exp
 
 from dpsql.compiler.algebra import Aggregation, Col, Domain, Expr, Lit, Rows, Scalar
 from dpsql.compiler.bind.aggregates import Grouping, aggregation, has_aggregates, released_columns, rewrite, row_level
-from dpsql.compiler.bind.expr import Context, bind
+from dpsql.compiler.bind.expr import Context, bind, family
 from dpsql.compiler.bind.from_clause import bind_from
 from dpsql.compiler.bind.joins import Numbers
+from dpsql.compiler.bind.literals import coerce
 from dpsql.compiler.bind.parameters import with_parameters
+from dpsql.compiler.bind.per_unit import per_unit
 from dpsql.compiler.bind.scope import Field, Source
+from dpsql.compiler.bind.subqueries import exists, membership, separated
+from dpsql.compiler.bind.union import union_all
 from dpsql.compiler.bind.units import scan
 from dpsql.compiler.parse import name_of, only, output_name, parse, refuse
 from dpsql.compiler.public import Remainder, translate
@@ -69,7 +73,7 @@ class CommonTable:
 
 def split(tree: exp.Query, state: Split) -> exp.Query:
     """The public remainder of the whole statement; `state` then holds the aggregations it reads."""
-    result = _query(tree, {}, state)
+    result = _query(tree, {}, state, top=True)
     if isinstance(result, Source):
         raise row_level(state.schema, tree)
     return _constants(result, state)
@@ -79,16 +83,17 @@ def _constants(tree: exp.Query, state: Split) -> exp.Query:
     return with_parameters(tree, state.parameters, state.inferred, state.relations)
 
 
-def _query(tree: exp.Expr, names: Names, state: Split) -> Result:
+def _query(tree: exp.Expr, names: Names, state: Split, *, top: bool = False, outer: Source | None = None) -> Result:
+    """`top`: the statement itself. `outer`: the rows outside that a subquery of EXISTS or IN may refer to."""
     names = _common_tables(tree, names)
     match tree:
         case exp.Subquery() | exp.Paren():
-            inner = _query(tree.this, names, state)
+            inner = _query(tree.this, names, state, top=top, outer=outer)
             return inner if isinstance(inner, Source) else _around(tree, inner)
         case exp.SetOperation():
             return _set_operation(tree, names, state)
         case exp.Select():
-            return _select(tree, names, state)
+            return _select(tree, names, state, top=top, outer=outer)
         case exp.Table():
             return _query(exp.select("*").from_(tree.copy()), names, state)
         case _:
@@ -126,9 +131,13 @@ def _common_tables(tree: exp.Expr, names: Names) -> Names:
 
 def _set_operation(tree: exp.SetOperation, names: Names, state: Split) -> Result:
     left, right = _query(tree.this, names, state), _query(tree.expression, names, state)
+    if isinstance(left, Source) and isinstance(right, Source) and isinstance(tree, exp.Union):
+        only(tree, "expression", "distinct", "order", "with_")
+        if not tree.args.get("distinct"):
+            return union_all(left, right, tree, state.numbers)
     if isinstance(left, Source) or isinstance(right, Source):
         raise refuse(
-            "UNION, INTERSECT and EXCEPT of private rows are not supported yet",
+            "Private rows can be combined by UNION ALL only, with private rows on both sides",
             tree,
             hint="Aggregate each side and combine the results.",
         )
@@ -139,7 +148,9 @@ def _set_operation(tree: exp.SetOperation, names: Names, state: Split) -> Result
     return made
 
 
-def _select(select: exp.Select, names: Names, state: Split) -> Result:
+def _select(
+    select: exp.Select, names: Names, state: Split, *, top: bool = False, outer: Source | None = None
+) -> Result:
     first = select.args.get("from_")
     joins = select.args.get("joins") or []
     if select.args.get("laterals"):
@@ -149,7 +160,8 @@ def _select(select: exp.Select, names: Names, state: Split) -> Result:
     if not any(isinstance(result, Source) for result in results):
         return _public_select(select, results, names, state)
     sources = [_as_source(r, item, state) for r, item in zip(results, items, strict=True)]
-    return _private_select(select, sources, joins, names, state)
+    outside = None if has_aggregates(select) else outer
+    return _private_select(select, sources, joins, names, state, top=top, outer=outside)
 
 
 def _item(item: exp.Expr, names: Names, state: Split) -> exp.Expr | Source:
@@ -328,12 +340,19 @@ def _scalar(node: exp.Expr, names: Names, state: Split) -> Expr:
 
 
 def _private_select(
-    select: exp.Select, sources: list[Source], joins: list[exp.Join], names: Names, state: Split
+    select: exp.Select,
+    sources: list[Source],
+    joins: list[exp.Join],
+    names: Names,
+    state: Split,
+    *,
+    top: bool,
+    outer: Source | None,
 ) -> Result:
     before = len(state.derived)
 
-    def context(fields: tuple[Field, ...]) -> Context:
-        return Context(fields, state.parameters, state.inferred, lambda n: _scalar(n, names, state), zone=state.zone)
+    def context(fields: tuple[Field, ...], source: Source | None) -> Context:
+        return _context(fields, source, names, state, outer)
 
     where = select.args.get("where")
     source = bind_from(
@@ -342,14 +361,19 @@ def _private_select(
         where.this if where is not None else None,
         context,
         state.numbers,
+        outer,
     )
     scalars = tuple(range(before, len(state.derived)))
     source = replace(source, depends_on=tuple(dict.fromkeys((*source.depends_on, *scalars))))
     if not has_aggregates(select):
-        return _projected(select, source, context(source.fields), state)
+        return _projected(select, source, context(source.fields, source), state)
+    if not top:
+        private = per_unit(select, source, context(source.fields, source), state.numbers)
+        if private is not None:
+            return private
     grouping = Grouping(
         source,
-        context(source.fields),
+        context(source.fields, source),
         state.schema,
         relation=f"_r{len(state.aggregations)}",
         subquery=lambda query: _released_query(query, names, state),
@@ -362,6 +386,53 @@ def _private_select(
     state.aggregations[index] = replace(made, depends_on=tuple(dict.fromkeys((*made.depends_on, *extra))))
     state.relations[grouping.relation] = released_columns(grouping)
     return tree
+
+
+def _context(
+    fields: tuple[Field, ...], source: Source | None, names: Names, state: Split, outer: Source | None
+) -> Context:
+    """What expressions over these fields may use; subqueries need the joined `source` to be tied to its unit."""
+    context = Context(
+        fields,
+        state.parameters,
+        state.inferred,
+        subquery=lambda node: _scalar(node, names, state),
+        outer=() if outer is None else outer.fields,
+        zone=state.zone,
+    )
+    if source is None:
+        return context
+    return replace(
+        context,
+        exists=lambda node: _exists(node, source, names, state),
+        membership=lambda query, subject, negated: _membership(query, subject, negated, source, names, state),
+    )
+
+
+def _exists(node: exp.Exists, outer: Source, names: Names, state: Split) -> Expr:
+    inner, correlated = _inner_rows(node.this, outer, names, state)
+    return exists(inner, correlated, outer, node, state.numbers)
+
+
+def _membership(query: exp.Expr, subject: Expr, negated: bool, outer: Source, names: Names, state: Split) -> Expr:
+    inner, correlated = _inner_rows(query, outer, names, state)
+    if len(inner.fields) != 1:
+        raise refuse("subquery has too many columns", query, sqlstate="42601")
+    member = inner.fields[0].expr
+    if isinstance(subject, Lit) and subject.type.kind is Kind.UNKNOWN:
+        subject = coerce(subject, member.type, query)
+    if family(subject.type) != family(member.type):
+        raise refuse(f"operator does not exist: {subject.type} = {member.type}", query, sqlstate="42883")
+    return membership(inner, correlated, subject, member, negated, outer, query, state.numbers)
+
+
+def _inner_rows(query: exp.Expr, outer: Source, names: Names, state: Split) -> tuple[Source, tuple[Expr, ...]]:
+    """The rows of a subquery in EXISTS or IN, and its conditions on the row outside."""
+    result = _query(query, names, state, outer=outer)
+    if isinstance(result, Source):
+        return separated(result)
+    item = exp.Subquery(this=result, alias=exp.TableAlias(this=exp.to_identifier("q")))
+    return _as_source(item, query, state), ()
 
 
 PENDING = Aggregation(Rows(-1, ()), None, (), (), (), 1, 1)

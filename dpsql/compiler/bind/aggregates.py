@@ -13,7 +13,7 @@ from sqlglot import exp
 
 from dpsql.compiler.algebra import Aggregate, Aggregation, Col, Expr, Lit, canonical, columns_of, is_constant
 from dpsql.compiler.bind.expr import Context, bind, bind_condition
-from dpsql.compiler.bind.scope import Source
+from dpsql.compiler.bind.scope import Field, Source
 from dpsql.compiler.parse import name_of, only, output_name, refuse, unwrap
 from dpsql.errors import GROUPING, NOT_SUPPORTED, TYPE_MISMATCH, Rejected
 from dpsql.policy.schema import Schema
@@ -48,7 +48,8 @@ def rewrite(select: exp.Select, grouping: Grouping) -> exp.Select:
     distinct = select.args.get("distinct")
     if distinct is not None:
         only(distinct)
-    _bind_keys(select, grouping)
+    for node in key_nodes(select, grouping.context.fields):
+        _add_key(node, grouping)
     outputs = {output_name(e) for e in select.expressions}
     projections = [_projection(e, grouping) for e in select.expressions]
     result = exp.Select(expressions=projections)
@@ -135,23 +136,21 @@ def _children(node: exp.Expr) -> list[tuple[str, exp.Expr]]:
     return found
 
 
-def _bind_keys(select: exp.Select, grouping: Grouping) -> None:
+def key_nodes(select: exp.Select, fields: tuple[Field, ...]) -> list[exp.Expr]:
+    """The group keys as expressions: names, ordinals, aliases, GROUP BY ALL, or the columns of SELECT DISTINCT."""
     group = select.args.get("group")
-    nodes: list[exp.Expr] = []
-    if group is not None:
-        for key in group.args:
-            if key not in ("expressions", "all") and group.args[key]:
-                raise refuse(f"GROUP BY {key.upper().replace('_', ' ')} is not supported yet", group)
+    if group is None:
+        keys_only = select.args.get("distinct") is not None and not any(_aggregates_in(e) for e in select.expressions)
+        nodes = list(select.expressions) if keys_only else []
+    elif group.args.get("all"):
+        nodes = [e for e in select.expressions if not _aggregates_in(e)]
+    else:
         nodes = list(group.expressions)
-        if group.args.get("all"):
-            nodes = [e for e in select.expressions if not _aggregates_in(e)]
-    elif select.args.get("distinct") is not None and not any(_aggregates_in(e) for e in select.expressions):
-        nodes = list(select.expressions)
-    for node in nodes:
-        _add_key(_key_node(node, select, grouping), grouping)
+        only(group, "expressions")
+    return [_key_node(node, select, fields) for node in nodes]
 
 
-def _key_node(node: exp.Expr, select: exp.Select, grouping: Grouping) -> exp.Expr:
+def _key_node(node: exp.Expr, select: exp.Select, fields: tuple[Field, ...]) -> exp.Expr:
     """GROUP BY 2, GROUP BY alias, GROUP BY expression; an input column wins over an alias, as in Postgres."""
     node = unwrap(node)
     if isinstance(node, exp.Literal) and not node.args.get("is_string"):
@@ -161,7 +160,7 @@ def _key_node(node: exp.Expr, select: exp.Select, grouping: Grouping) -> exp.Exp
         node = select.expressions[index - 1]
     elif isinstance(node, exp.Column) and not node.args.get("table"):
         name = name_of(node.this)
-        if all(f.name != name for f in grouping.context.fields):
+        if all(f.name != name for f in fields):
             aliased = [e for e in select.expressions if isinstance(e, exp.Alias) and output_name(e) == name]
             node = aliased[0] if aliased else node
     return unwrap(node.this if isinstance(node, exp.Alias) else node)

@@ -29,13 +29,20 @@ FLOAT_FLOOR = Fraction(1, 10**290)
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What expressions may refer to. `inferred` collects the types that the context gave to untyped parameters."""
+    """What expressions may refer to: visible columns, then those of the query outside, parameters, subqueries.
+
+    The callbacks bind what needs more than an expression; None refuses it. `membership` takes the subquery of IN, the
+    left side, and whether it is NOT IN. `inferred` collects the types that their place gave to untyped parameters.
+    """
 
     fields: tuple[Field, ...]
     parameters: tuple[Lit, ...] = ()
     inferred: dict[int, SqlType] = field(default_factory=dict)
     subquery: Callable[[exp.Expr], Expr] | None = None
-    membership: Callable[[exp.Expr, Expr], Expr] | None = None
+    exists: Callable[[exp.Exists], Expr] | None = None
+    membership: Callable[[exp.Expr, Expr, bool], Expr] | None = None
+    aggregate: Callable[[exp.Expr], Expr] | None = None
+    outer: tuple[Field, ...] = ()
     zone: tzinfo = UTC
 
     def coerce(self, literal: Lit, type_: SqlType, at: exp.Expr) -> Lit:
@@ -48,6 +55,8 @@ class Context:
 def bind(node: exp.Expr, context: Context) -> Expr:
     """The algebra's form of a scalar expression."""
     rule = _RULES.get(type(node))
+    if rule is None and context.aggregate is not None and isinstance(node, exp.AggFunc | exp.Filter):
+        return context.aggregate(node)
     if rule is None:
         raise _unsupported(node)
     return rule(node, context)
@@ -181,6 +190,9 @@ def _connector(op: Op) -> Rule:
 
 def _not(node: exp.Expr, context: Context) -> Expr:
     only(node)
+    inner = unwrap(node.this)
+    if isinstance(inner, exp.In) and inner.args.get("query") is not None:
+        return _in_query(inner, context, negated=True)
     return boolean("not", bind_condition(node.this, context))
 
 
@@ -221,15 +233,24 @@ def _between(node: exp.Expr, context: Context) -> Expr:
 
 
 def _in(node: exp.Expr, context: Context) -> Expr:
+    assert isinstance(node, exp.In)
     only(node, "expressions", "query", "negate")
-    subject = bind(node.this, context)
     if node.args.get("query") is not None:
-        if context.membership is None:
-            raise refuse("IN (SELECT ...) is not supported here", node)
-        found = context.membership(node.args["query"], subject)
-    else:
-        found = _in_list(node, subject, context)
+        return _in_query(node, context, negated=bool(node.args.get("negate")))
+    found = _in_list(node, bind(node.this, context), context)
     return boolean("not", found) if node.args.get("negate") else found
+
+
+def _in_query(node: exp.In, context: Context, *, negated: bool) -> Expr:
+    if context.membership is None:
+        raise refuse("IN (SELECT ...) is not supported here", node)
+    return context.membership(node.args["query"], bind(node.this, context), negated)
+
+
+def _exists(node: exp.Expr, context: Context) -> Expr:
+    if context.exists is None or not isinstance(node, exp.Exists):
+        raise refuse("EXISTS is not supported here", node)
+    return context.exists(node)
 
 
 def _in_list(node: exp.Expr, subject: Expr, context: Context) -> Expr:
@@ -555,7 +576,7 @@ def _column(node: exp.Expr, context: Context) -> Expr:
     assert isinstance(node, exp.Column)
     if isinstance(node.this, exp.Star):
         raise refuse("* is not a value", node)
-    return resolve(node, context.fields)
+    return resolve(node, context.fields, context.outer)
 
 
 def _literal(node: exp.Expr, context: Context) -> Expr:
@@ -634,6 +655,7 @@ _RULES: dict[type[exp.Expr], Rule] = {
     exp.Substring: _substring,
     exp.Left: _substring,
     exp.Subquery: _scalar,
+    exp.Exists: _exists,
 }
 
 _TYPES = {

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from sqlglot import exp
 
 from dpsql.compiler import domains
-from dpsql.compiler.algebra import Col, Expr
+from dpsql.compiler.algebra import Col, Expr, Filter, conjunction
 from dpsql.compiler.bind import joins
 from dpsql.compiler.bind.expr import Context, bind_condition
 from dpsql.compiler.bind.joins import Numbers
@@ -21,7 +21,8 @@ from dpsql.compiler.bind.units import equality
 from dpsql.compiler.parse import name_of, only, refuse
 from dpsql.errors import UNDEFINED_COLUMN, Rejected
 
-MakeContext = Callable[[tuple[Field, ...]], Context]
+MakeContext = Callable[[tuple[Field, ...], Source | None], Context]
+"""A context over these fields; with the joined source where subqueries may be tied to its unit."""
 
 
 @dataclass(slots=True)
@@ -37,7 +38,12 @@ class Group:
 
 
 def bind_from(
-    first: Source, joined: list[tuple[exp.Join, Source]], where: exp.Expr | None, make: MakeContext, numbers: Numbers
+    first: Source,
+    joined: list[tuple[exp.Join, Source]],
+    where: exp.Expr | None,
+    make: MakeContext,
+    numbers: Numbers,
+    outer: Source | None = None,
 ) -> Source:
     """All of FROM, filtered by WHERE. Fields come narrowed by what the conditions say of them."""
     groups = [Group([first])]
@@ -48,9 +54,24 @@ def bind_from(
             groups[-1] = _joined(groups[-1], join, source, make, numbers)
     whole = Group([s for g in groups for s in g.sources], [c for g in groups for c in g.conditions])
     conditions = list(whole.conditions)
-    if where is not None:
-        conditions.append(bind_condition(where, make(whole.fields)))
-    return _narrowed(joins.combine(whole.sources, conditions, numbers), conditions)
+    plain, nested = _parts(where)
+    conditions += [bind_condition(part, make(whole.fields, None)) for part in plain]
+    source = _narrowed(joins.combine(whole.sources, conditions, numbers, outer), conditions)
+    if not nested:
+        return source
+    late = tuple(bind_condition(part, make(source.fields, source)) for part in nested)
+    if isinstance(source.node, Filter):
+        return replace(source, node=Filter(source.node.input, conjunction((*source.node.conditions, *late))))
+    return replace(source, node=Filter(source.node, conjunction(late)))
+
+
+def _parts(where: exp.Expr | None) -> tuple[list[exp.Expr], list[exp.Expr]]:
+    """The conjuncts of WHERE: those without subqueries, which may join, and those with, which need the joined rows."""
+    if where is None:
+        return [], []
+    parts = list(where.flatten()) if isinstance(where, exp.And) else [where]
+    nested = [p for p in parts if p.find(exp.Query) is not None]
+    return [p for p in parts if p.find(exp.Query) is None], nested
 
 
 def _is_comma(join: exp.Join) -> bool:
@@ -107,7 +128,7 @@ def _conditions(
         fields = tuple(replace(f, merged=True) if f.name in using else f for f in right.fields)
         right = replace(right, fields=fields)
     if join.args.get("on") is not None:
-        conditions.append(bind_condition(join.args["on"], make((*left.fields, *right.fields))))
+        conditions.append(bind_condition(join.args["on"], make((*left.fields, *right.fields), None)))
     return conditions, right
 
 

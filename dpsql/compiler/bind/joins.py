@@ -30,7 +30,10 @@ from dpsql.compiler.algebra import (
 from dpsql.compiler.bind.scope import Field, Source
 from dpsql.compiler.bind.units import attach_path, equality
 from dpsql.errors import NOT_SUPPORTED, Rejected
+from dpsql.policy.model import UnitPath
 from dpsql.policy.schema import Schema
+
+Origin = tuple[str, str] | None
 
 
 @dataclass(slots=True)
@@ -49,18 +52,23 @@ class Numbers:
         return resolved
 
 
-def combine(sources: list[Source], conditions: Iterable[Expr], numbers: Numbers) -> Source:
-    """The inner join of all sources under all conditions (those of ON and WHERE alike)."""
+def combine(sources: list[Source], conditions: Iterable[Expr], numbers: Numbers, outer: Source | None = None) -> Source:
+    """The inner join of all sources under all conditions (those of ON and WHERE alike).
+
+    `outer`: the rows outside a subquery, whose unit a child takes where the conditions prove that it is the same.
+    """
     known = conjunction(tuple(conditions))
+    if outer is not None:
+        sources = [_tied(s, outer, known, numbers.schema) for s in sources]
     resolved = _resolve_paths(sources, known, numbers)
     private = [s for s in resolved if s.private]
     public = [s for s in resolved if not s.private]
     if not private:
         return _filtered(_join_public(public[0], public[1:], known), known)
-    current = next(s for s in private if _owns_unit(s))
+    current = next((s for s in private if _owns_unit(s)), private[0])
     waiting = [s for s in private if s is not current]
     while waiting:
-        follower = next((s for s in waiting if _connected(current, s, known)), None)
+        follower = next((s for s in waiting if _connected(current, s, known, numbers.schema)), None)
         if follower is None:
             raise _not_connected(current, waiting[0], numbers.schema)
         waiting.remove(follower)
@@ -83,7 +91,7 @@ def left_join(left: Source, right: Source, conditions: tuple[Expr, ...], numbers
     elif right.path is not None:
         right = replace(right, unit=left.unit, units=left.units, path=None)
     if right.private:
-        if not _connected(left, right, known):
+        if not _connected(left, right, known, numbers.schema):
             raise _not_connected(left, right, numbers.schema)
         return _join_private("left", left, right, known)
     return _join_one_public("left", left, right, known)
@@ -165,17 +173,51 @@ def _resolve_paths(sources: list[Source], known: tuple[Expr, ...], numbers: Numb
     return [done[i] for i in range(len(sources))]
 
 
+def _tied(source: Source, outer: Source, known: tuple[Expr, ...], schema: Schema) -> Source:
+    """A child that meets its parent, or another child of it, in the query outside: no path need be added."""
+    if source.path is None or outer.unit is None:
+        return source
+    pairs = _equalities(known, outer, source)
+    if not same_unit(pairs, frozenset(), frozenset(), schema):
+        return source
+    return replace(source, unit=outer.unit, units=outer.units, path=None)
+
+
 def _owns_unit(source: Source) -> bool:
     """The unit's column is the source's own, not that of a parent which is still to be joined."""
     return source.unit is not None and source.unit.name in outputs(source.node)
 
 
-def _connected(left: Source, right: Source, known: tuple[Expr, ...]) -> bool:
-    """The conditions equate the units of both sides, or the right side is a child whose parent is on the left."""
+def _connected(left: Source, right: Source, known: tuple[Expr, ...], schema: Schema) -> bool:
+    """The conditions equate the units of both sides, or follow a declared path between them."""
     assert right.unit is not None
     if not _owns_unit(right):
         return right.unit.name in outputs(left.node)
-    return any(a.name in left.units and b.name in right.units for a, b in _equalities(known, left, right))
+    return same_unit(_equalities(known, left, right), left.units, right.units, schema)
+
+
+def same_unit(pairs: list[tuple[Col, Col]], left: frozenset[str], right: frozenset[str], schema: Schema) -> bool:
+    """Whether equated columns prove that two rows belong to one unit.
+
+    Either the unit columns themselves are equal, or all columns of a declared path meet: a child's with its parent's
+    verified key, or those of two children of the same parent.
+    """
+    if any(a.name in left and b.name in right for a, b in pairs):
+        return True
+    found: set[tuple[Origin, Origin]] = {
+        (a.origin, b.origin) for a, b in pairs if a.origin is not None and b.origin is not None
+    }
+    tables = {origin[0] for pair in found for origin in pair if origin is not None}
+    return any(_follows(found, name, schema) for name in tables)
+
+
+def _follows(found: set[tuple[Origin, Origin]], child: str, schema: Schema) -> bool:
+    table = schema.tables.get(child)
+    if table is None or not isinstance(table.unit, UnitPath):
+        return False
+    up = {((child, a), (table.unit.through, b)) for a, b in table.unit.on.items()}
+    beside = {((child, a), (child, a)) for a in table.unit.on}
+    return up <= found or {(b, a) for a, b in up} <= found or beside <= found
 
 
 def _not_connected(left: Source, right: Source, schema: Schema) -> Rejected:
@@ -229,6 +271,7 @@ def _join_private(kind: Literal["inner", "left"], left: Source, right: Source, k
         unit=left.unit,
         units=left.units | (right.units if kind == "inner" else frozenset()),
         unique=tuple(dict.fromkeys(unique)),
+        determines=(*left.determines, *(right.determines if kind == "inner" else ())),
         constants=left.constants | (right.constants if kind == "inner" or _steady(known, left, right) else frozenset()),
         multiplies=left.multiplies or right.multiplies,
         tables=(*left.tables, *right.tables),

@@ -33,7 +33,8 @@ class Source:
 
     `unit`: the column that holds each row's unit; None where public, or where `path` still waits for its parent.
     `units`: all columns proven equal to it. `unique`: sets of columns of which one unit has at most one row per value
-    (the empty set: one row a unit), true by verification or by the SQL itself. `constants`: columns that have at most
+    (the empty set: one row a unit), true by verification or by the SQL itself. `determines`: sets of columns
+    whose values belong to one unit only, by verification. `constants`: columns that have at most
     one value per unit. `multiplies`: rows of a private table may occur more than once. `tables`: the private tables
     inside. `depends_on`: public relations that must be computed before.
     """
@@ -45,19 +46,25 @@ class Source:
     units: frozenset[str] = frozenset()
     path: UnitPath | None = None
     unique: tuple[frozenset[str], ...] = ()
+    determines: tuple[frozenset[str], ...] = ()
     constants: frozenset[str] = frozenset()
     multiplies: bool = False
     tables: tuple[str, ...] = ()
     depends_on: tuple[int, ...] = ()
 
 
-def resolve(column: exp.Column, fields: tuple[Field, ...]) -> Expr:
-    """The expression that a column reference stands for; 42703, 42P01 or 42702 with its position otherwise."""
+def resolve(column: exp.Column, fields: tuple[Field, ...], outer: tuple[Field, ...] = ()) -> Expr:
+    """The expression that a column reference stands for; 42703, 42P01 or 42702 with its position otherwise.
+
+    A name that is not among `fields` is looked for in the query outside, as SQL does for correlated subqueries.
+    """
     name, qualifier = name_of(column.this), name_of(column.args.get("table"))
     found = [f for f in fields if f.name == name and (f.qualifier == qualifier if qualifier else not f.merged)]
     distinct = list(dict.fromkeys(f.expr for f in found))
     if len(distinct) == 1:
         return distinct[0]
+    if not distinct and outer:
+        return resolve(column, outer)
     if distinct:
         raise refuse(f'column reference "{name}" is ambiguous', column, sqlstate=AMBIGUOUS_COLUMN)
     if qualifier and all(f.qualifier != qualifier for f in fields):

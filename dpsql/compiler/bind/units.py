@@ -38,19 +38,22 @@ def _private(
     by_name = dict(columns)
     if isinstance(table.unit, UnitPath):
         unique = tuple(frozenset(f"t{number}_{n}" for n in names) for names in table.unique)
+        by_path = frozenset(f"t{number}_{n}" for n in table.unit.on)
         node = Scan(table.name, columns)
-        return Source(node, fields, True, path=table.unit, unique=unique, tables=(table.name,))
+        known = (*unique, by_path)
+        return Source(node, fields, True, path=table.unit, unique=unique, determines=known, tables=(table.name,))
     assert table.unit is not None
     unit = by_name[table.unit]
     enforced = table.max_rows if table.max_rows is not None and not table.one_row_per_unit else None
-    unique = tuple(frozenset(f"t{number}_{n}" for n in names) - {unit.name} for names in table.unique)
+    determines = tuple(frozenset(f"t{number}_{n}" for n in names) for names in table.unique)
+    unique = tuple(names - {unit.name} for names in determines)
     if table.one_row_per_unit or enforced == 1:
         unique = (frozenset(), *unique)
     single = frozenset() in unique
     constants = frozenset(col.name for _, col in columns) if single else frozenset({unit.name})
     node = Scan(table.name, columns, unit=unit.name, enforce_rows=enforced)
     units = frozenset({unit.name})
-    return Source(node, fields, True, unit, units, None, unique, constants, tables=(table.name,))
+    return Source(node, fields, True, unit, units, None, unique, determines, constants, tables=(table.name,))
 
 
 def _column(table: SchemaTable, column: SchemaColumn, number: int, schema: Schema) -> Col:

@@ -18,7 +18,7 @@ from fractions import Fraction
 from typing import Literal
 from uuid import UUID
 
-from dpsql.compiler.algebra import FLOAT_REACH, INT8_MAX, Call, Case, Col, Expr, Lit, Op, Scalar
+from dpsql.compiler.algebra import FLOAT_REACH, INT8_MAX, Call, Case, Col, Exists, Expr, Lit, Op, Scalar
 from dpsql.errors import TOO_COMPLEX, Failed, Rejected
 from dpsql.types import Kind, Relation, SqlType, Value
 
@@ -54,12 +54,18 @@ def text(value: str) -> str:
     return "'" + value.replace("'", "''") + "'"
 
 
+def _no_relations(expr: Exists) -> str:
+    raise Failed("EXISTS where only scalar expressions are rendered")
+
+
 @dataclass(frozen=True, slots=True)
 class Emitter:
     """Renders expressions in one dialect."""
 
     dialect: Dialect
     derived: DerivedRows
+    exists: Callable[[Exists], str] = _no_relations
+    """Renders EXISTS; `relation` supplies it, as relations are its business."""
 
     def literal(self, value: Value, type_: SqlType) -> str:
         """A constant of a type."""
@@ -125,6 +131,8 @@ class Emitter:
             case Call(op="in", args=args):
                 subject, *options = self.comparable(args)
                 return self._sized(f"({subject} IN ({', '.join(options)}))")
+            case Exists():
+                return self._sized(self.exists(expr))
             case Call(op="like" | "ilike", args=(subject, Lit(value=pattern))):
                 return self._like(expr.op, subject, pattern)
             case _:
@@ -169,6 +177,8 @@ class Emitter:
                 return self.literal(value, type_)
             case Scalar():
                 return self._scalar(expr)
+            case Exists():
+                return self.condition(expr)
             case Case() | Call(op="coalesce" | "nullif"):
                 return self._chosen(expr)
             case Call() if expr.type.is_number:
@@ -248,6 +258,8 @@ class Emitter:
                 return self._choice(expr, lambda e: self._as(e, rep)), rep
             case Call():
                 return self._sized(self._number_call(expr, rep)), rep
+            case Exists():
+                raise Failed("EXISTS is not a number")
 
     def _number_column(self, col: Col, rep: Rep) -> str:
         name = quote(col.name)

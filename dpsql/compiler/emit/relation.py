@@ -3,10 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from fractions import Fraction
 
-from dpsql.compiler.algebra import Aggregation, Col, Expr, Filter, Join, Node, Project, Rows, Scan, columns_of, outputs
-from dpsql.compiler.emit.common import Emitter, quote
-from dpsql.errors import TOO_COMPLEX, Rejected
+from dpsql.compiler.algebra import (
+    Aggregation,
+    Col,
+    Exists,
+    Expr,
+    Filter,
+    Join,
+    Node,
+    Part,
+    PerUnit,
+    Project,
+    Rows,
+    Scan,
+    UnionAll,
+    children,
+    columns_of,
+    outputs,
+)
+from dpsql.compiler.emit.common import DerivedRows, Dialect, Emitter, quote
+from dpsql.errors import TOO_COMPLEX, Failed, Rejected
 from dpsql.types import Relation
 
 MAX_ROWS = 20_000
@@ -18,15 +36,38 @@ def used_columns(aggregation: Aggregation) -> frozenset[str]:
     exprs: list[Expr] = list(aggregation.keys)
     for aggregate in aggregation.aggregates:
         exprs += [e for e in (aggregate.argument, aggregate.condition) if e is not None]
-    names = {col.name for expr in (*exprs, *_expressions(aggregation.input)) for col in columns_of(expr)}
+    every = [*exprs, *_expressions(aggregation.input), *(e for x in exprs for e in _inside(x))]
+    names = {col.name for expr in every for col in columns_of(expr)}
     return frozenset(names | ({aggregation.unit} if aggregation.unit is not None else set()))
 
 
+def _inside(expr: Expr) -> Iterator[Expr]:
+    """The expressions of the relations that an expression's EXISTS read."""
+    if isinstance(expr, Exists):
+        yield from _expressions(expr.relation)
+    for child in children(expr):
+        yield from _inside(child)
+
+
 def _expressions(node: Node) -> Iterator[Expr]:
+    """All expressions of a relation, those of nested EXISTS included."""
+    for expr in _own_expressions(node):
+        yield expr
+        yield from _inside(expr)
+
+
+def _own_expressions(node: Node) -> Iterator[Expr]:
     match node:
         case Filter(input=inner, conditions=conditions):
             yield from conditions
             yield from _expressions(inner)
+        case PerUnit(input=inner, keys=keys, parts=parts):
+            yield from (expr for _, expr in keys)
+            yield from (e for _, part in parts for e in (part.argument, part.condition) if e is not None)
+            yield from _expressions(inner)
+        case UnionAll(inputs=inputs):
+            for inner in inputs:
+                yield from _expressions(inner)
         case Project(input=inner, columns=columns):
             yield from (expr for _, expr in columns)
             yield from _expressions(inner)
@@ -55,6 +96,76 @@ def relation(node: Node, used: frozenset[str], emitter: Emitter) -> str:
             first = f"{relation(left, used, emitter)} AS {_alias(left)}"
             second = f"{relation(right, used, emitter)} AS {_alias(right)}"
             return f"(SELECT * FROM {first} {word} {second} ON {_all(conditions, emitter)})"
+        case PerUnit():
+            return f"({_per_unit(node, used, emitter)})"
+        case UnionAll(inputs=inputs, columns=columns):
+            names = ", ".join(quote(n) for n in columns)
+            sides = (f"SELECT {names} FROM {relation(i, used | set(columns), emitter)} AS {_alias(i)}" for i in inputs)
+            return f"({' UNION ALL '.join(sides)})"
+
+
+def emitter_for(dialect: Dialect, derived: DerivedRows, used: frozenset[str]) -> Emitter:
+    """An emitter that can render EXISTS over relations of which `used` columns are read."""
+
+    def exists(expr: Exists) -> str:
+        source = f"{relation(expr.relation, used, emitter)} AS {_alias(expr.relation)}"
+        return f"EXISTS (SELECT 1 FROM {source} WHERE {_all(expr.conditions, emitter)})"
+
+    emitter = Emitter(dialect, derived, exists)
+    return emitter
+
+
+def _per_unit(node: PerUnit, used: frozenset[str], emitter: Emitter) -> str:
+    """One row per unit and key. Sums are exact on their grid, so the order of rows cannot matter."""
+    keys = [f"{emitter.value(key)} AS {quote(name)}" for name, key in node.keys]
+    parts = [f"{_part(part, emitter)} AS {quote(name)}" for name, part in node.parts if name in used]
+    group = ", ".join(emitter.value(key) for _, key in node.keys)
+    source = f"{relation(node.input, used, emitter)} AS {_alias(node.input)}"
+    return f"SELECT {', '.join([*keys, *parts])} FROM {source} GROUP BY {group}"
+
+
+def _part(part: Part, emitter: Emitter) -> str:
+    argument = part.argument
+    if part.kind == "count":
+        tests = [emitter.condition(part.condition)] if part.condition is not None else []
+        tests += [f"{emitter.value(argument)} IS NOT NULL"] if argument is not None else []
+        return f"COUNT(CASE WHEN {' AND '.join(tests)} THEN 1 END)" if tests else "COUNT(*)"
+    if argument is None:
+        raise Failed(f"{part.kind} without an argument")
+    if part.kind in ("count_distinct", "min", "max"):
+        value = _when(part.condition, _plain(argument, emitter), emitter)
+        return f"COUNT(DISTINCT {value})" if part.kind == "count_distinct" else f"{part.kind.upper()}({value})"
+    steps = _when(part.condition, _steps(argument, part.resolution or Fraction(1), emitter), emitter)
+    if part.kind == "sum" and argument.type.is_integer:
+        return f"SUM({steps})"
+    total = f"CAST(SUM({steps}) AS {emitter.dialect.double})"
+    unit = emitter.double(part.resolution or Fraction(1))
+    if part.kind == "sum":
+        return f"({total} * {unit})"
+    return f"({total} / NULLIF(COUNT({steps}), 0) * {unit})"
+
+
+def _plain(argument: Expr, emitter: Emitter) -> str:
+    """A value to be compared: floats without NaN."""
+    value = emitter.value(argument)
+    if argument.type.is_float and isinstance(argument, Col):
+        return f"CASE WHEN {emitter.dialect.is_nan(value)} THEN NULL ELSE {value} END"
+    return value
+
+
+def _when(condition: Expr | None, value: str, emitter: Emitter) -> str:
+    return value if condition is None else f"CASE WHEN {emitter.condition(condition)} THEN {value} END"
+
+
+def _steps(argument: Expr, resolution: Fraction, emitter: Emitter) -> str:
+    """A value in whole steps of its grid, clamped to declared bounds where those chose the grid."""
+    if argument.type.is_integer:
+        return emitter.number(argument)[0]
+    x, domain = emitter.as_double(argument), argument.domain
+    if domain.lower is not None and domain.upper is not None:
+        low, high = emitter.double(domain.lower), emitter.double(domain.upper)
+        x = f"(CASE WHEN {x} > {high} THEN {high} WHEN {x} < {low} THEN {low} ELSE {x} END)"
+    return f"CAST(FLOOR({x} * {emitter.double(1 / resolution)} + {emitter.double(0.5)}) AS BIGINT)"
 
 
 def _alias(node: Node) -> str:

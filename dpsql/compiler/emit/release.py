@@ -25,7 +25,7 @@ from math import sqrt
 
 from dpsql.compiler.algebra import Col, Expr, Lit, canonical
 from dpsql.compiler.emit.common import DerivedRows, Dialect, Emitter, quote
-from dpsql.compiler.emit.relation import relation, used_columns
+from dpsql.compiler.emit.relation import emitter_for, relation, used_columns
 from dpsql.compiler.keys import KeyDomain, Listed, WholeNumbers
 from dpsql.compiler.plan import ONE, Cell, Grid, Key, Measurement, PlannedRelease
 from dpsql.dp.sensitivity import L1, L2, Sensitivity, radius
@@ -41,7 +41,7 @@ CASE_LIMIT = 40
 
 def emit(release: PlannedRelease, dialect: Dialect, derived: DerivedRows) -> str:
     """The query: key columns first (`k0`...), then one bigint per measurement (`m0`...), `w` last for private keys."""
-    shape = _Shape(release, Emitter(dialect, derived))
+    shape = _Shape(release, emitter_for(dialect, derived, used_columns(release.aggregation)))
     match release.form:
         case "rows":
             return shape.totals(shape.rows_query())
