@@ -1,0 +1,44 @@
+"""Named statements for the replay, each aimed at one part of the argument: the mutants are killed by name."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+from compiler_statements import Statement
+
+from dpsql.compiler import Terms
+
+TERMS = Terms(Decimal(1), Decimal("1e-7"))
+LAPLACE = Terms(Decimal(1), Decimal("1e-7"), "laplace")
+
+TEXTS: dict[str, str] = {
+    "count": "SELECT COUNT(*) FROM visits",
+    "count by public key": "SELECT shop, COUNT(*) FROM visits GROUP BY shop",
+    "count by private key": "SELECT tag, COUNT(*) FROM visits GROUP BY tag",
+    "count of values": "SELECT shop, COUNT(amount) FROM visits GROUP BY shop",
+    "count with filter": "SELECT shop, COUNT(*) FILTER (WHERE amount > 100) FROM visits GROUP BY shop",
+    "sum": "SELECT SUM(amount) FROM visits",
+    "sum by public key": "SELECT shop, SUM(amount), SUM(big), SUM(price) FROM visits GROUP BY shop",
+    "sum by private key": "SELECT tag, SUM(qty) FROM visits GROUP BY tag",
+    "average": "SELECT AVG(price), AVG(amount) FROM visits",
+    "average by public key": "SELECT shop, AVG(price), AVG(qty), AVG(amount) FROM visits GROUP BY shop",
+    "average by private key": "SELECT tag, AVG(price) FROM visits GROUP BY tag",
+    "units": "SELECT COUNT(DISTINCT uid) FROM visits",
+    "units by key": "SELECT tag, COUNT(DISTINCT uid) FROM visits GROUP BY tag",
+    "many keys": "SELECT tag, shop, day FROM visits GROUP BY tag, shop, day",
+    "one row a unit": "SELECT city, COUNT(*), SUM(age) FROM people GROUP BY city",
+    "one row a unit, private key": "SELECT note, COUNT(*) FROM people GROUP BY note",
+    "join on the unit": "SELECT p.city, COUNT(*), SUM(v.amount) FROM people p JOIN visits v USING (uid) GROUP BY 1",
+    "left join on the unit": "SELECT shop, COUNT(age), SUM(age) FROM visits v LEFT JOIN people p USING (uid) GROUP BY 1",
+    "join along the path": "SELECT o.o_status, SUM(i.i_qty) FROM orders o, items i WHERE o.o_id = i.i_order GROUP BY 1",
+    "path not joined": "SELECT i_shop, COUNT(*), SUM(i_price * (1 - i_disc)) FROM items GROUP BY i_shop",
+    "rows multiplied": "SELECT gift, COUNT(*), SUM(amount) FROM visits JOIN promo USING (shop) GROUP BY 1",
+    "rows multiplied, no key": "SELECT COUNT(*), SUM(p.age) FROM people p CROSS JOIN shops s",
+}
+
+
+def cases() -> dict[str, Statement]:
+    return {
+        **{name: Statement(text, TERMS) for name, text in TEXTS.items()},
+        **{f"{name} (l1)": Statement(text, LAPLACE) for name, text in TEXTS.items()},
+    }

@@ -1,0 +1,166 @@
+"""The replay of neighbours: one statement, on a database and on the same without one privacy unit.
+
+`violations` runs every release of a compiled statement on a `Site` and on its neighbours and says, in words, where the
+exact integers move by more than was declared, where a key lies outside the domain, or where the backend fails. It
+never looks at how the SQL is made: only text, integers and declared sensitivities.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import date, datetime
+from decimal import Decimal
+from uuid import UUID
+
+from compiler_statements import Statement, Writer
+from compiler_worlds import NOBODY, Site
+
+from dpsql.compiler import Compiled, compile_statement
+from dpsql.compiler.emit import DIALECTS, emit
+from dpsql.compiler.plan import PlannedRelease
+from dpsql.dp.selection import weight, weight_sensitivity
+from dpsql.dp.sensitivity import L1, L2, Sensitivity
+from dpsql.errors import Failed, Rejected
+from dpsql.types import ExactCells, Kind, Relation, SqlType, Value
+
+Cells = Mapping[tuple[str, ...], tuple[int, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Bill:
+    """What a replay of many statements came to."""
+
+    accepted: int
+    refused: Mapping[str, int]
+    violations: tuple[str, ...]
+
+
+def replay(site: Site, seed: int, wanted: int, names: tuple[str, ...] | None = None) -> Bill:
+    """Random statements from `seed` on until `wanted` are accepted."""
+    writer, accepted, refused, found = Writer(seed), 0, dict[str, int](), list[str]()
+    while accepted < wanted:
+        statement = writer.statement()
+        try:
+            compiled = compiled_on(site, statement)
+        except Rejected as error:
+            refused[error.message] = refused.get(error.message, 0) + 1
+            continue
+        accepted += 1
+        found += [f"{problem}\n  {statement}" for problem in violations(site, compiled, names)]
+    return Bill(accepted, refused, tuple(found))
+
+
+def compiled_on(site: Site, statement: Statement) -> Compiled:
+    return compile_statement(statement.text, site.schema, statement.terms)
+
+
+def violations(site: Site, compiled: Compiled, names: tuple[str, ...] | None = None) -> Iterator[str]:
+    """Every way in which the statement breaks its promise on this site."""
+    derived = {i: _made_up(remainder.columns) for i, remainder in enumerate(compiled.derived)}
+    for release in compiled.releases:
+        if release.free:
+            continue
+        sql = emit(release, DIALECTS[site.backend.dialect], derived)
+        try:
+            whole = cells(site.fetch(sql, len(release.keys)))
+            yield from _outside(release, whole)
+            for name in names or tuple(site.around):
+                there = cells(site.fetch(sql, len(release.keys), name))
+                yield from _outside(release, there)
+                yield from (f"{name}: {problem}" for problem in _moved(release, whole, there, name))
+        except Failed as error:
+            yield f"backend failure {error.cause}: {sql}"
+
+
+def integers(site: Site, compiled: Compiled, name: str | None = None) -> list[Cells]:
+    """The exact cells of all releases, by key."""
+    derived = {i: _made_up(remainder.columns) for i, remainder in enumerate(compiled.derived)}
+    found = []
+    for release in compiled.releases:
+        if not release.free:
+            sql = emit(release, DIALECTS[site.backend.dialect], derived)
+            found.append(cells(site.fetch(sql, len(release.keys), name)))
+    return found
+
+
+def cells(found: ExactCells) -> Cells:
+    """By key. Keys are texts: NaN is itself there, and equal decimals are one."""
+    made = {tuple(map(_key_text, key)): values for key, values in zip(found.keys, found.cells, strict=True)}
+    if len(made) != len(found.keys):
+        raise Failed("a key comes twice")
+    return made
+
+
+def _key_text(value: Value) -> str:
+    """Decimals without trailing zeros, and whole floats like integers, whatever the backend's driver makes."""
+    if isinstance(value, Decimal):
+        return f"{value.normalize():f}" if value.is_finite() else str(value)
+    return repr(value)
+
+
+def _outside(release: PlannedRelease, found: Cells) -> Iterator[str]:
+    """Public keys are indices of the domain."""
+    for key in found:
+        for value, declared in zip(key, release.keys, strict=True):
+            if declared.domain is not None and not (value.isdigit() and int(value) < declared.domain.size):
+                yield f"key {key} lies outside the domain of {declared.name}"
+
+
+def _moved(release: PlannedRelease, whole: Cells, there: Cells, name: str) -> Iterator[str]:
+    """The difference vectors against the declared sensitivities."""
+    zeros = (0,) * (len(release.measurements) + (release.selection is not None))
+    keys = whole.keys() | there.keys()
+    differences = [[a - b for a, b in zip(whole.get(k, zeros), there.get(k, zeros), strict=True)] for k in keys]
+    for index, m in enumerate(release.measurements):
+        yield from _too_far(m.name, [d[index] for d in differences], m.sensitivity, name)
+    if release.selection is not None:
+        moved = [d[-1] for d in differences]
+        groups, norm = release.bound.groups, release.norm
+        yield from _too_far("w", moved, weight_sensitivity(groups, norm), name)
+        touched = sum(1 for d in moved if d)
+        most = weight(max(touched, 1), groups, norm)
+        if touched > release.selection.cap:
+            yield f"w moves in {touched} groups, the cap is {release.selection.cap}"
+        if any(d > most or d < 0 for d in moved):
+            yield f"w moves by {max(moved)} in {touched} groups, at most {most} was counted on"
+
+
+def _too_far(what: str, moved: list[int], declared: Sensitivity, name: str) -> Iterator[str]:
+    if name == NOBODY and any(moved):
+        yield f"{what} counts rows of nobody"
+    match declared:
+        case L1(bound=bound):
+            norm, limit = sum(map(abs, moved)), bound
+        case L2(squared=squared):
+            norm, limit = sum(d * d for d in moved), squared
+    if norm > limit:
+        yield f"{what} moves by {norm}, declared {declared}"
+
+
+def _made_up(columns: tuple[object, ...]) -> Relation:
+    """Some public rows of the right types, in place of a release that was not run."""
+    from dpsql.types import Column
+
+    typed = tuple(c for c in columns if isinstance(c, Column))
+    return Relation(typed, tuple(tuple(_value(c.type, i) for c in typed) for i in range(1)))
+
+
+def _value(type_: SqlType, seed: int) -> Value:
+    match type_.kind:
+        case Kind.BOOL:
+            return True
+        case Kind.INT2 | Kind.INT4 | Kind.INT8:
+            return 3 + seed
+        case Kind.NUMERIC:
+            return Decimal("20.5")
+        case Kind.FLOAT4 | Kind.FLOAT8:
+            return 20.5
+        case Kind.DATE:
+            return date(2020, 2, 3)
+        case Kind.TIMESTAMP | Kind.TIMESTAMPTZ:
+            return datetime(2020, 2, 3)
+        case Kind.UUID:
+            return UUID(int=seed)
+        case _:
+            return "zoo"

@@ -1,0 +1,477 @@
+"""Small hostile databases: every declaration of their policies is broken somewhere, every type has its poison.
+
+A `World` is a policy and rows, all values as text, so that DuckDB and Postgres store the same. A `Site` is a world on a
+backend together with its neighbours: the same without all rows of one privacy unit, each in a schema of its own. Rows
+with NULL units and orphans belong to nobody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from typing import Literal
+
+import duckdb
+import psycopg
+
+from dpsql.backends import Backend, open_backend
+from dpsql.backends.inspect import inspect
+from dpsql.policy.load import parse
+from dpsql.policy.schema import Schema
+from dpsql.types import ExactCells
+
+Row = tuple[str | None, ...]
+Rows = Mapping[str, Sequence[Row]]
+UnitKind = Literal["integer", "text", "row"]
+
+COLUMNS: dict[str, dict[str, str]] = {
+    "people": {
+        "uid": "UNIT",
+        "age": "INTEGER",
+        "salary": "NUMERIC(12,2)",
+        "score": "DOUBLE PRECISION",
+        "height": "REAL",
+        "city": "TEXT",
+        "joined": "DATE",
+        "note": "TEXT",
+        "active": "BOOLEAN",
+        "level": "SMALLINT",
+    },
+    "visits": {
+        "uid": "UNIT2",
+        "shop": "TEXT",
+        "amount": "DOUBLE PRECISION",
+        "qty": "SMALLINT",
+        "big": "BIGINT",
+        "at": "TIMESTAMP",
+        "seen": "TIMESTAMPTZ",
+        "tag": "TEXT",
+        "day": "DATE",
+        "price": "NUMERIC(9,3)",
+    },
+    "shops": {"shop": "TEXT", "region": "TEXT", "rank": "INTEGER", "rent": "DOUBLE PRECISION"},
+    "promo": {"shop": "TEXT", "pct": "DOUBLE PRECISION", "starts": "DATE", "gift": "BOOLEAN"},
+    "orders": {"o_id": "BIGINT", "o_uid": "UNIT", "o_date": "DATE", "o_total": "NUMERIC(15,2)", "o_status": "TEXT"},
+    "items": {
+        "i_order": "BIGINT",
+        "i_line": "INTEGER",
+        "i_shop": "TEXT",
+        "i_qty": "INTEGER",
+        "i_price": "NUMERIC(10,2)",
+        "i_disc": "DOUBLE PRECISION",
+    },
+}
+PRIVATE = ("people", "visits", "orders", "items")
+ODD_TEXTS = ("", "(", "%", "_", "\\", "'", '"', "a b ", "Rome", "rome", "x" * 300, "NULL", "-1", "Ünï", "a\nb")
+CITIES = ("Rome", "Oslo", "Lima")
+SHOPS = ("books", "cafe", "cinema", "garden", "zoo")
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """One database with its policy. `unit`: the type of the unit's column, or rows as units."""
+
+    name: str
+    unit: UnitKind
+    policy: str
+    rows: Rows
+    people_unique: bool = False
+
+
+def column_type(declared: str, unit: UnitKind) -> str:
+    """UNIT and UNIT2 are of one family, not of one width."""
+    if declared == "UNIT":
+        return "TEXT" if unit == "text" else "BIGINT"
+    if declared == "UNIT2":
+        return "TEXT" if unit == "text" else "INTEGER"
+    return declared
+
+
+def ddl(world: World) -> list[str]:
+    """CREATE TABLE statements that both backends take."""
+    made = []
+    for table, columns in COLUMNS.items():
+        parts = [f'"{name}" {column_type(of, world.unit)}' for name, of in columns.items()]
+        if table == "orders":
+            parts.append("PRIMARY KEY (o_id)")
+        if table == "shops":
+            parts.append("PRIMARY KEY (shop)")
+        if table == "people" and world.people_unique:
+            parts.append("PRIMARY KEY (uid)")
+        made.append(f"CREATE TABLE {table} ({', '.join(parts)})")
+    return made
+
+
+def inserts(world: World) -> list[str]:
+    return [
+        f"INSERT INTO {table} VALUES " + ", ".join(f"({', '.join(map(_literal, row))})" for row in rows)
+        for table, rows in world.rows.items()
+        if rows
+    ]
+
+
+def _literal(value: str | None) -> str:
+    return "NULL" if value is None else "'" + value.replace("'", "''") + "'"
+
+
+def policy_text(unit: UnitKind, privacy: str, *, people: str = "max_rows: 1", timezone: str = "UTC") -> str:
+    """Declared bounds are far narrower than what the rows hold."""
+    row = unit == "row"
+    text = f"""
+dpsql: 1
+dataset: world
+backend: duckdb:world.duckdb
+timezone: {timezone}
+privacy: {{unit: {"row" if row else "person"}, units: 1000, budget: {{epsilon: 10, delta: 1e-6}}, {privacy}}}
+tables:
+  people:
+    unit: uid
+    {people}
+    columns:
+      age: {{type: integer, lower: 0, upper: 120}}
+      salary: {{type: "numeric(12,2)", lower: 0, upper: 200000}}
+      score: {{type: double, lower: 0, upper: 100, nullable: true}}
+      height: {{type: real, lower: 0.5, upper: 2.5}}
+      city: {{type: text, values: [Rome, Oslo, Lima], nullable: true}}
+      joined: {{type: date, lower: 2000-01-01, upper: 2003-12-31}}
+      note: {{type: text}}
+      active: {{type: boolean}}
+      level: {{type: smallint, values: [1, 2, 3, 5]}}
+  visits:
+    unit: uid
+    columns:
+      shop: {{type: text, references: shops.shop}}
+      amount: {{type: double, lower: 0, upper: 500, nullable: true}}
+      qty: {{type: smallint, lower: -5, upper: 5}}
+      big: {{type: bigint, lower: -1000000000000, upper: 1000000000000}}
+      at: {{type: timestamp, lower: 2020-01-01 00:00:00, upper: 2020-12-31 23:59:59}}
+      seen: {{type: timestamptz, lower: 2020-01-01 00:00:00, upper: 2020-03-31 23:59:59}}
+      tag: {{type: text}}
+      day: {{type: date, lower: 2020-02-01, upper: 2020-02-29, nullable: true}}
+      price: {{type: "numeric(9,3)", lower: 18, upper: 65}}
+  orders:
+    unit: o_uid
+    key: o_id
+    columns:
+      o_date: {{type: date, lower: 2019-01-01, upper: 2019-12-31}}
+      o_total: {{type: "numeric(15,2)", lower: 0, upper: 100000}}
+      o_status: {{type: text, values: [open, paid, lost]}}
+  items:
+    unit: {{through: orders, on: {{i_order: o_id}}}}
+    columns:
+      i_line: {{type: integer, lower: 1, upper: 7}}
+      i_shop: {{type: text, references: shops.shop}}
+      i_qty: {{type: integer, lower: 1, upper: 50}}
+      i_price: {{type: "numeric(10,2)", lower: 0, upper: 5000}}
+      i_disc: {{type: double, lower: 0, upper: 0.1}}
+  shops: {{public: true, key: shop}}
+  promo: {{public: true}}
+"""
+    if not row:
+        return text
+    for unit_line in ("    unit: uid\n", "    unit: o_uid\n", "    unit: {through: orders, on: {i_order: o_id}}\n"):
+        text = text.replace(unit_line, "")
+    return text.replace("    max_rows: 1\n", "").replace("    key: uid\n", "").replace("    key: o_id\n", "")
+
+
+WORLDS: Mapping[str, Callable[[], World]] = {
+    "integer": lambda: world("integer", 1),
+    "text": lambda: world("text", 2, "text", "max_groups: 2, max_rows_per_group: 3, accounting: pure", unique=True),
+    "row": lambda: world("row", 3, "row", "max_groups: 1, max_rows_per_group: 1"),
+    "narrow": lambda: world(
+        "narrow", 4, "integer", "max_groups: 5, max_rows_per_group: 1, selection_cap: 7, max_keys: 30", unique=True
+    ),
+    "broken": lambda: world("broken", 5, "text", "max_groups: 2, max_rows_per_group: 30"),
+    "row pure": lambda: world("row pure", 6, "row", "max_groups: 2, max_rows_per_group: 3, accounting: pure"),
+}
+
+
+class Poison:
+    """Values that break what their column declares, now and then."""
+
+    def __init__(self, random: Random, unit: UnitKind) -> None:
+        self.random = random
+        self.unit = unit
+
+    def pick(self, usual: Callable[[], str], odd: Sequence[str | None], share: float = 0.2) -> str | None:
+        return self.random.choice(odd) if self.random.random() < share else usual()
+
+    def integer(self, low: int, high: int, limit: int) -> str | None:
+        odd = (None, str(limit - 1), str(-limit), str(high + 7), str(low - 9), "0")
+        return self.pick(lambda: str(self.random.randint(low, high)), odd)
+
+    def double(self, low: float, high: float) -> str | None:
+        odd = (None, "NaN", "Infinity", "-Infinity", "1e308", "-1e308", "5e-324", "-0.0", "1e16", "-1e16", "0.3")
+        return self.pick(lambda: repr(self.random.uniform(low, high)), odd)
+
+    def real(self, low: float, high: float) -> str | None:
+        odd = (None, "NaN", "Infinity", "-Infinity", "3e38", "-3e38", "1e-45", "-0.0")
+        return self.pick(lambda: str(round(self.random.uniform(low, high), 3)), odd)
+
+    def decimal(self, low: int, high: int, digits: int, scale: int) -> str | None:
+        largest = "9" * digits + "." + "9" * scale
+        odd = (None, largest, "-" + largest, "0", str(high + 1), str(low - 1))
+        return self.pick(lambda: f"{self.random.uniform(low, high):.{scale}f}", odd)
+
+    def text(self, usual: Sequence[str]) -> str | None:
+        return self.pick(lambda: self.random.choice(usual), (None, *ODD_TEXTS))
+
+    def date(self, year: int, years: int = 1) -> str | None:
+        odd = (None, "infinity", "-infinity", "0001-01-01", "9999-12-31", "12000-01-01", "1970-01-01")
+        return self.pick(lambda: f"{year + self.random.randrange(years)}-{self._month()}-{self._day()}", odd)
+
+    def moment(self, zone: str = "") -> str | None:
+        odd = (None, "infinity", "-infinity", f"0001-01-02 00:00:00{zone}", f"9999-12-30 23:59:59.999999{zone}")
+        clock = f"{self.random.randrange(24):02}:{self.random.randrange(60):02}:{self.random.randrange(60):02}"
+        return self.pick(lambda: f"2020-{self._month()}-{self._day()} {clock}{zone}", odd)
+
+    def _month(self) -> str:
+        return f"{self.random.randint(1, 12):02}"
+
+    def _day(self) -> str:
+        return f"{self.random.randint(1, 28):02}"
+
+    def boolean(self) -> str | None:
+        return self.random.choice(("true", "false", None))
+
+
+def units(unit: UnitKind) -> tuple[str, ...]:
+    """Unit 0 is in everything, unit 1 has many rows in few groups, 2 many groups, 3 is alone in its groups."""
+    if unit == "text":
+        return ("whale", "Whale", "", "'", "é", "e", "a b", "a b ", "%", "9", "09", "x" * 40)
+    return ("1", "-5", "0", "2147483647", "-2147483648", "7", "8", "9", "10", "11", "12", "13")
+
+
+def world(
+    name: str,
+    seed: int,
+    unit: UnitKind = "integer",
+    privacy: str = "max_groups: 3, max_rows_per_group: 4",
+    *,
+    unique: bool = False,
+) -> World:
+    """A random database; `unique`: people really has one row a unit, and a key that says so."""
+    random = Random(seed)
+    poison = Poison(random, unit)
+    ids = units(unit)
+    rows: dict[str, list[Row]] = {table: [] for table in COLUMNS}
+    rows["shops"] = [
+        (shop, random.choice(["north", "south", "Ünï"]), str(i * 3), repr(i * 1.5)) for i, shop in enumerate(SHOPS)
+    ]
+    rows["promo"] = [
+        (
+            random.choice((*SHOPS, "books", None, "nowhere")),
+            repr(random.uniform(0, 1)),
+            "2020-02-03",
+            random.choice(("true", "false")),
+        )
+        for _ in range(9)
+    ]
+    for uid in (*ids, None):
+        for _ in range(1 if unique else random.choice((1, 1, 1, 2, 9))):
+            if uid is not None or not unique:
+                rows["people"].append(_person(uid, poison))
+        for _ in range(random.choice((0, 1, 3, 12, 40)) if uid != ids[0] else 150):
+            rows["visits"].append(_visit(uid, poison))
+    _piled(rows["visits"], ids[1], 90, poison)
+    _alone(rows["visits"], ids[3], 25, poison)
+    _orders(rows, ids, random, poison)
+    for table in PRIVATE:
+        random.shuffle(rows[table])
+    policy = policy_text(unit, privacy, people="key: uid" if unique else "max_rows: 1")
+    return World(name, unit, policy, rows, people_unique=unique)
+
+
+def _person(uid: str | None, poison: Poison) -> Row:
+    return (
+        uid,
+        poison.integer(0, 120, 2**31),
+        poison.decimal(0, 200_000, 10, 2),
+        poison.double(0, 100),
+        poison.real(0.5, 2.5),
+        poison.text(CITIES),
+        poison.date(2000, 4),
+        poison.text(("n1", "n2", "n3")),
+        poison.boolean(),
+        poison.integer(1, 5, 2**15),
+    )
+
+
+def _visit(uid: str | None, poison: Poison) -> Row:
+    return (
+        uid,
+        poison.text(SHOPS),
+        poison.double(0, 500),
+        poison.integer(-5, 5, 2**15),
+        poison.integer(-(10**12), 10**12, 2**63),
+        poison.moment(),
+        poison.moment("+00"),
+        poison.text(("t1", "t2", "t3", "t4")),
+        poison.date(2020),
+        poison.decimal(18, 65, 6, 3),
+    )
+
+
+def _piled(visits: list[Row], uid: str, count: int, poison: Poison) -> None:
+    """Many rows of one unit in one group, all at the far ends."""
+    for _ in range(count):
+        visits.append(
+            (
+                uid,
+                "zoo",
+                "1e308",
+                "5",
+                str(2**63 - 1),
+                "2020-02-03 01:02:03",
+                "2020-02-03 01:02:03+00",
+                "t1",
+                "2020-02-03",
+                "65",
+            )
+        )
+
+
+def _alone(visits: list[Row], uid: str, count: int, poison: Poison) -> None:
+    """Groups that hold one unit only."""
+    for index in range(count):
+        visits.append(
+            (
+                uid,
+                "cafe",
+                "500",
+                "-5",
+                str(-(10**12)),
+                "2020-07-03 01:02:03",
+                "2020-01-03 01:02:03+00",
+                f"only {index}",
+                "2020-02-27",
+                "18",
+            )
+        )
+
+
+def _orders(rows: dict[str, list[Row]], ids: Sequence[str], random: Random, poison: Poison) -> None:
+    """Orders of most units and of nobody; items of these, of no order, and of orders that do not exist."""
+    numbers = iter([0, -1, 2**63 - 1, -(2**63), 2**53 + 1, 2**53, *range(100, 400)])
+    known: list[str] = []
+    for uid in (*ids[:9], None):
+        for _ in range(random.choice((1, 3, 8)) if uid != ids[0] else 30):
+            known.append(str(next(numbers)))
+            rows["orders"].append(
+                (
+                    known[-1],
+                    uid,
+                    poison.date(2019),
+                    poison.decimal(0, 100_000, 13, 2),
+                    poison.text(("open", "paid", "lost")),
+                )
+            )
+    for _ in range(400):
+        order = random.choice((*known, *known[:6], None, "999999"))
+        rows["items"].append(
+            (
+                order,
+                poison.integer(1, 7, 2**31),
+                poison.text(SHOPS),
+                poison.integer(1, 50, 2**31),
+                poison.decimal(0, 5000, 8, 2),
+                poison.double(0, 0.1),
+            )
+        )
+
+
+Neighbour = str | None | tuple[str, int]
+"""What is taken away: a unit, the rows of nobody (None), or one row (table, index) where rows are units."""
+
+
+def kept(table: str, gone: Neighbour, unit: UnitKind, main: str, row_id: str) -> str:
+    """The condition under which a row of `main` stays in the neighbour."""
+    if isinstance(gone, tuple):
+        first = f"SELECT {row_id} FROM {main}.{table} ORDER BY {row_id} LIMIT 1 OFFSET {gone[1]}"
+        return "TRUE" if table != gone[0] else f"{row_id} NOT IN ({first})"
+    if unit == "row" or table not in PRIVATE:
+        return "TRUE"
+    column = "o_uid" if table in ("orders", "items") else "uid"
+    mine = f"{column} IS NOT DISTINCT FROM {'NULL' if gone is None else _literal(gone)}"
+    if table != "items":
+        return f"NOT ({mine})"
+    theirs = f"SELECT 1 FROM {main}.orders WHERE o_id = i_order AND NOT ({mine})"
+    orphan = f"SELECT 1 FROM {main}.orders WHERE o_id = i_order"
+    return f"EXISTS ({theirs})" if gone is None else f"(EXISTS ({theirs}) OR NOT EXISTS ({orphan}))"
+
+
+def neighbour(name: str, gone: Neighbour, unit: UnitKind, main: str, row_id: str) -> list[str]:
+    """A schema beside `main` that holds the neighbouring database."""
+    return [
+        f"CREATE SCHEMA {name}",
+        *(
+            f"CREATE TABLE {name}.{table} AS SELECT * FROM {main}.{table} WHERE {kept(table, gone, unit, main, row_id)}"
+            for table in COLUMNS
+        ),
+    ]
+
+
+def shuffled(name: str, main: str, order: str) -> list[str]:
+    """The same database with its rows stored in another order. `order`: an expression over the table's row `t`."""
+    made = (f"CREATE TABLE {name}.{table} AS SELECT * FROM {main}.{table} AS t ORDER BY {order}" for table in COLUMNS)
+    return [f"CREATE SCHEMA {name}", *made]
+
+
+def neighbours(world: World) -> dict[str, Neighbour]:
+    """What to take away in turn: the heavy units, a random one, and nobody's rows, which must change nothing."""
+    if world.unit == "row":
+        wanted = [("visits", 3), ("visits", 170), ("people", 0), ("people", 7), ("items", 5), ("orders", 2)]
+        return {f"n{i}": (table, index) for i, (table, index) in enumerate(wanted)}
+    ids = units(world.unit)
+    return {**{f"n{i}": ids[i] for i in (0, 1, 3, 4)}, NOBODY: None}
+
+
+NOBODY = "nobody"
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A world on a backend, with its neighbours in schemas beside it."""
+
+    world: World
+    backend: Backend
+    schema: Schema
+    main: str
+    around: Mapping[str, Neighbour]
+
+    def fetch(self, sql: str, keys: int, name: str | None = None) -> ExactCells:
+        """The emitted query, on the database itself or on a neighbour."""
+        there = sql if name is None else sql.replace(f'"{self.main}".', f'"{name}".')
+        return self.backend.fetch(there, keys, 60.0)
+
+
+def duckdb_site(world: World, path: Path) -> Site:
+    path.unlink(missing_ok=True)
+    around = neighbours(world)
+    made = [s for name, gone in around.items() for s in neighbour(name, gone, world.unit, "main", "rowid")]
+    with closing(duckdb.connect(str(path))) as connection:
+        connection.execute("SET TimeZone = 'UTC'")
+        statements = (*ddl(world), *inserts(world), *made, *shuffled("shuffled", "main", "hash(t)"))
+        connection.execute("; ".join(statements))
+    return _site(world, f"duckdb:{path}", "main", around)
+
+
+def postgres_site(world: World, uri: str) -> Site:
+    around = neighbours(world)
+    made = [s for name, gone in around.items() for s in neighbour(name, gone, world.unit, "public", "ctid")]
+    with psycopg.connect(uri, autocommit=True, options="-c timezone=UTC") as connection:
+        for name in ("public", "shuffled", *around):
+            connection.execute(f"DROP SCHEMA IF EXISTS {name} CASCADE".encode())
+        connection.execute(b"CREATE SCHEMA public")
+        statements = (*ddl(world), *inserts(world), *made, *shuffled("shuffled", "public", "md5(t::text)"))
+        connection.execute("; ".join(statements).encode())
+    return _site(world, uri, "public", around)
+
+
+def _site(world: World, url: str, main: str, around: Mapping[str, Neighbour]) -> Site:
+    policy = parse(world.policy, Path("world.yaml"))
+    backend = open_backend(url, policy.timezone)
+    return Site(world, backend, inspect(backend, policy), main, around)
