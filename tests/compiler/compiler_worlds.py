@@ -274,7 +274,7 @@ def world(
         for _ in range(1 if unique else random.choice((1, 1, 1, 2, 9))):
             if uid is not None or not unique:
                 rows["people"].append(_person(uid, poison))
-        for _ in range(random.choice((0, 1, 3, 12, 40)) if uid != ids[0] else 150):
+        for _ in range(150 if uid == ids[0] else 12 if uid is None else random.choice((0, 1, 3, 12, 40))):
             rows["visits"].append(_visit(uid, poison))
     _piled(rows["visits"], ids[1], 90, poison)
     _alone(rows["visits"], ids[3], 25, poison)
