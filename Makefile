@@ -8,23 +8,28 @@ JOBS ?= auto
 .PHONY: help demo test test-slow check format bench clean
 
 help:
-	@echo "make demo          set up and show the main job end to end (SERVE=1 leaves the proxy running)"
+	@echo "make demo          set up and show the main job end to end (SERVE=1: set up, leave the proxy running)"
 	@echo "make test          set up and run the tests;  make test-slow: the long ones"
 	@echo "make check         format, lint, types, layers"
 	@echo "make bench         latency of the proxy over its backend"
 
+define installed
+	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed: make PYTHON=...") if sys.version_info < (3, 11) else 0'
+	@echo "Installing into $(VENV) ..."
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[$(1)]'
+endef
+
 $(VENV)/.demo: pyproject.toml
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[demo]'
+	$(call installed,demo)
 	@touch $@
 
 $(VENV)/.test: pyproject.toml
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[test]'
+	$(call installed,test)
 	@touch $@ $(VENV)/.demo
 
 demo: $(VENV)/.demo
-	$(BIN)/dpsql demo $(if $(SERVE),--serve)
+	@$(BIN)/dpsql demo $(if $(SERVE),--serve)
 
 test: $(VENV)/.test
 	$(BIN)/python -m pytest -n $(JOBS)
@@ -46,4 +51,4 @@ bench: $(VENV)/.test
 	$(BIN)/python -m tests.bench
 
 clean:
-	rm -rf $(VENV) build dist *.egg-info
+	rm -rf $(VENV) build dist *.egg-info dpsql-demo
