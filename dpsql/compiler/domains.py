@@ -14,7 +14,7 @@ from decimal import Decimal
 from fractions import Fraction
 from functools import reduce
 
-from dpsql.compiler.algebra import FLOAT_GRAIN, FLOAT_REACH, Bound, Call, Col, Domain, Expr, Lit, conjuncts
+from dpsql.compiler.algebra import FLOAT_GRAIN, FLOAT_REACH, Bound, Call, Col, Domain, Expr, Lit, canonical
 from dpsql.policy.schema import SchemaColumn
 from dpsql.types import Kind, SqlType, Value
 
@@ -44,8 +44,23 @@ def number(value: Value) -> Bound:
     return Fraction(value)
 
 
+_KNOWN: dict[int, tuple[SchemaColumn, Domain]] = {}
+"""Domains of schema columns by identity: a public column may have thousands of values."""
+
+
 def of_column(column: SchemaColumn) -> Domain:
-    """The declared domain of a column."""
+    """The declared domain of a column; of a public one, the values of its snapshot."""
+    known = _KNOWN.get(id(column))
+    if known is not None and known[0] is column:
+        return known[1]
+    if len(_KNOWN) > 10_000:
+        _KNOWN.clear()
+    made = _declared(column)
+    _KNOWN[id(column)] = (column, made)
+    return made
+
+
+def _declared(column: SchemaColumn) -> Domain:
     values = column.values
     if column.type.kind is Kind.BOOL and values is None:
         values = (False, True)
@@ -56,6 +71,9 @@ def of_column(column: SchemaColumn) -> Domain:
     first, last = column.lower, column.upper
     if not column.type.is_time:
         first = last = None
+    elif values and first is None and last is None:
+        first = min(values, key=lambda v: moment(v) or datetime.min)
+        last = max(values, key=lambda v: moment(v) or datetime.max)
     return Domain(lower, upper, values, first, last, column.nullable, type_reach(column.type), type_grain(column.type))
 
 
@@ -162,52 +180,65 @@ def integral(a: Domain) -> Domain:
 
 
 Narrowed = dict[str, Domain]
+"""Domains by the canonical text of an expression (a column's is its name)."""
 
 
 def narrow(conditions: Iterable[Expr]) -> Narrowed:
-    """What the filter's conditions say of single columns: name -> narrowed domain (rows outside never pass)."""
+    """What the filter's conditions say of single expressions: rows outside these domains never pass."""
     found: Narrowed = {}
     for condition in conditions:
-        for part in conjuncts(condition):
-            for column, domain in _facts(part):
-                found[column.name] = _intersect(found.get(column.name, column.domain), domain)
+        for subject, domain in _facts(condition):
+            text = canonical(subject)
+            found[text] = _intersect(found.get(text, subject.domain), domain)
     return found
 
 
-def _facts(part: Expr) -> Iterable[tuple[Col, Domain]]:
+def narrowed(expr: Expr, known: Narrowed) -> Expr:
+    """The expression with what the filter says of it."""
+    domain = known.get(canonical(expr)) if isinstance(expr, Col | Call) and known else None
+    return replace(expr, domain=domain) if isinstance(expr, Col | Call) and domain is not None else expr
+
+
+def _facts(part: Expr) -> Iterable[tuple[Expr, Domain]]:
     match part:
-        case Call(op="in", args=(Col() as column, *options)) if all(isinstance(o, Lit) for o in options):
-            yield column, _listed([o for o in options if isinstance(o, Lit)])
-        case Call(op="eq", args=(Col() as column, Lit() as literal)):
-            yield column, _listed([literal])
-        case Call(op="eq", args=(Lit() as literal, Col() as column)):
-            yield column, _listed([literal])
+        case Call(op="and", args=args):
+            for arg in args:
+                yield from _facts(arg)
         case Call(op="or", args=args):
             yield from _alternatives(args)
-        case Call(op="ge" | "gt", args=(Col() as column, Lit() as literal)):
-            yield column, _from(literal)
-        case Call(op="le" | "lt", args=(Col() as column, Lit() as literal)):
-            yield column, _until(literal, column, strict=part.op == "lt")
-        case Call(op="le" | "lt", args=(Lit() as literal, Col() as column)):
-            yield column, _from(literal)
-        case Call(op="ge" | "gt", args=(Lit() as literal, Col() as column)):
-            yield column, _until(literal, column, strict=part.op == "gt")
-        case Call(op="not", args=(Call(op="is_null", args=(Col() as column,)),)):
-            yield column, Domain(nullable=False)
+        case Call(op="in", args=(subject, *options)) if all(isinstance(o, Lit) for o in options):
+            yield subject, _listed(subject, [o for o in options if isinstance(o, Lit)])
+        case Call(op="eq", args=(Lit() as literal, subject)) | Call(op="eq", args=(subject, Lit() as literal)):
+            yield subject, _listed(subject, [literal])
+        case Call(op="le" | "lt", args=(Lit() as literal, subject)):
+            yield subject, _from(literal)
+        case Call(op="ge" | "gt", args=(Lit() as literal, subject)):
+            yield subject, _until(literal, subject, strict=part.op == "gt")
+        case Call(op="ge" | "gt", args=(subject, Lit() as literal)):
+            yield subject, _from(literal)
+        case Call(op="le" | "lt", args=(subject, Lit() as literal)):
+            yield subject, _until(literal, subject, strict=part.op == "lt")
+        case Call(op="not", args=(Call(op="is_null", args=(subject,)),)):
+            yield subject, Domain(nullable=False)
         case _:
             return
 
 
-def _alternatives(args: tuple[Expr, ...]) -> Iterable[tuple[Col, Domain]]:
-    """`x = 1 OR x = 2`: the same column on every side."""
-    sides = [{column.name: (column, domain) for column, domain in _facts(arg)} for arg in args]
-    for name in set.intersection(*(set(side) for side in sides)):
-        column = sides[0][name][0]
-        yield column, hull(side[name][1] for side in sides)
+def _alternatives(args: tuple[Expr, ...]) -> Iterable[tuple[Expr, Domain]]:
+    """`x = 1 OR x = 2`: the same expression on every side."""
+    sides = []
+    for arg in args:
+        side: dict[str, tuple[Expr, Domain]] = {}
+        for subject, domain in _facts(arg):
+            text = canonical(subject)
+            side[text] = (subject, _intersect(side[text][1], domain) if text in side else domain)
+        sides.append(side)
+    for text in set.intersection(*(set(side) for side in sides)):
+        yield sides[0][text][0], hull(side[text][1] for side in sides)
 
 
-def _listed(options: list[Lit]) -> Domain:
-    values = tuple(dict.fromkeys(o.value for o in options if o.value is not None))
+def _listed(subject: Expr, options: list[Lit]) -> Domain:
+    values = tuple(dict.fromkeys(_stored(o.value, subject.type) for o in options if o.value is not None))
     numbers = [n for v in values if (n := number(v)) is not None]
     moments = [v for v in values if moment(v) is not None]
     whole = len(numbers) == len(values) and bool(values)
@@ -221,11 +252,22 @@ def _listed(options: list[Lit]) -> Domain:
     )
 
 
+def _stored(value: Value, type_: SqlType) -> Value:
+    """A constant as a column of this type would hold it, so that equal ones are one value."""
+    if type_.is_float and isinstance(value, Decimal | int) and not isinstance(value, bool):
+        return float(value)
+    if type_.kind in (Kind.TIMESTAMP, Kind.TIMESTAMPTZ):
+        return moment(value) or value
+    if isinstance(value, datetime) and type_.kind is Kind.DATE and value.time() == time():
+        return value.date()
+    return value
+
+
 def _from(literal: Lit) -> Domain:
     return Domain(lower=number(literal.value), first=_time_bound(literal), nullable=False)
 
 
-def _until(literal: Lit, column: Col, *, strict: bool) -> Domain:
+def _until(literal: Lit, column: Expr, *, strict: bool) -> Domain:
     """`x < literal` excludes the literal itself: a day less for dates, a whole number less for integers."""
     upper, last = number(literal.value), literal.value if moment(literal.value) is not None else None
     if strict and upper is not None and column.type.is_integer and upper.denominator == 1:

@@ -9,7 +9,8 @@ that is joined with private rows becomes a public relation computed before the o
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, is_dataclass, replace
+from dataclasses import fields as fields_of
 from datetime import UTC, tzinfo
 
 from sqlglot import exp
@@ -26,8 +27,10 @@ from dpsql.compiler.bind.scope import Field, Source
 from dpsql.compiler.bind.subqueries import exists, membership, separated
 from dpsql.compiler.bind.union import union_all
 from dpsql.compiler.bind.units import scan
+from dpsql.compiler.domains import narrowed
 from dpsql.compiler.parse import name_of, only, output_name, parse, refuse
 from dpsql.compiler.public import Remainder, translate
+from dpsql.compiler.renumber import renumber
 from dpsql.errors import NOT_PERMITTED, UNDEFINED_TABLE, Rejected
 from dpsql.policy.schema import Schema, SchemaTable
 from dpsql.types import Column, Kind, SqlType
@@ -57,6 +60,7 @@ class Split:
     aggregations: list[Aggregation] = field(default_factory=list)
     relations: dict[str, tuple[Column, ...]] = field(default_factory=dict)
     derived: list[Derived] = field(default_factory=list)
+    shared: dict[int, exp.Query] = field(default_factory=dict)
 
 
 Names = Mapping[str, "CommonTable"]
@@ -191,11 +195,15 @@ def _table(item: exp.Table, names: Names, state: Split) -> exp.Expr | Source:
     alias = item.args.get("alias")
     if not schema_name and name in names:
         common = names[name]
+        shared = state.shared.get(id(common))
+        result = shared.copy() if shared is not None else _query(common.query.copy(), common.names, state)
+        if isinstance(result, exp.Query) and shared is None:
+            state.shared[id(common)] = result.copy()
         made = alias or exp.TableAlias(this=exp.to_identifier(name, quoted=True))
         if common.columns and not made.args.get("columns"):
             made = made.copy()
             made.set("columns", [exp.to_identifier(c, quoted=True) for c in common.columns])
-        return _aliased(_query(common.query.copy(), common.names, state), made, item)
+        return _aliased(result, made, item)
     if schema_name not in ("", "public"):
         raise _no_table(f"{schema_name}.{name}", item, state)
     visible = state.tables is None or name in state.tables
@@ -316,7 +324,7 @@ def _as_source(result: exp.Expr | Source, item: exp.Expr, state: Split) -> Sourc
     alias = result.args.get("alias")
     qualifier = name_of(alias.this) if alias is not None else ""
     fields = tuple(Field(qualifier, c.name, col) for c, col in zip(columns, cols, strict=True))
-    return Source(Rows(index, cols), fields, private=False, depends_on=(index,))
+    return Source(Rows(index, cols), fields, private=False)
 
 
 def _derive(tree: exp.Query, state: Split) -> tuple[Column, ...]:
@@ -349,8 +357,6 @@ def _private_select(
     top: bool,
     outer: Source | None,
 ) -> Result:
-    before = len(state.derived)
-
     def context(fields: tuple[Field, ...], source: Source | None) -> Context:
         return _context(fields, source, names, state, outer)
 
@@ -363,8 +369,6 @@ def _private_select(
         state.numbers,
         outer,
     )
-    scalars = tuple(range(before, len(state.derived)))
-    source = replace(source, depends_on=tuple(dict.fromkeys((*source.depends_on, *scalars))))
     if not has_aggregates(select):
         return _projected(select, source, context(source.fields, source), state)
     if not top:
@@ -382,9 +386,35 @@ def _private_select(
     index = len(state.aggregations) - 1
     tree = rewrite(select, grouping)
     made = aggregation(grouping, state.max_groups)
-    extra = tuple(range(before, len(state.derived)))
-    state.aggregations[index] = replace(made, depends_on=tuple(dict.fromkeys((*made.depends_on, *extra))))
+    made = renumber(replace(made, depends_on=tuple(sorted(_derived_in(made)))))
+    if made in state.aggregations:
+        state.aggregations.pop()
+        return _reading(tree, grouping.relation, f"_r{state.aggregations.index(made)}")
+    state.aggregations[index] = made
     state.relations[grouping.relation] = released_columns(grouping)
+    return tree
+
+
+def _derived_in(part: object) -> set[int]:
+    """The public relations that an aggregation reads, as rows or as a single value."""
+    match part:
+        case Rows(index=index):
+            return {index}
+        case Scalar(rows=rows):
+            return {rows}
+        case tuple():
+            return set().union(*(_derived_in(p) for p in part))
+        case _ if is_dataclass(part) and not isinstance(part, Domain | SqlType):
+            return set().union(*(_derived_in(getattr(part, f.name)) for f in fields_of(part)))
+        case _:
+            return set()
+
+
+def _reading(tree: exp.Query, old: str, new: str) -> exp.Query:
+    """The query over an equal release that the statement has already: it is measured and paid for once."""
+    for identifier in tree.find_all(exp.Identifier):
+        if identifier.this == old:
+            identifier.set("this", new)
     return tree
 
 
@@ -459,5 +489,5 @@ def _projected(select: exp.Select, source: Source, context: Context, state: Spli
             fields += [f for f in source.fields if f.qualifier == name_of(node.args.get("table"))]
         else:
             inner = node.this if isinstance(node, exp.Alias) else node
-            fields.append(Field("", output_name(node), bind(inner, context)))
+            fields.append(Field("", output_name(node), narrowed(bind(inner, context), source.known)))
     return replace(source, fields=tuple(fields))

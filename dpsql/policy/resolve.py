@@ -7,7 +7,7 @@ Decides which declarations hold. It must never take a declaration for a fact: wh
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation, localcontext
 
 from dpsql.policy.model import ColumnPolicy, Policy, Table, UnitPath
@@ -49,14 +49,39 @@ def resolve(policy: Policy, facts: Mapping[str, TableFacts], public_rows: Mappin
             _check_references(name, table, tables, against)
     unit_type = _unit_type(against, tables)
     against.problems.refuse_if_any()
-    return Schema(policy, tables, unit_type)
+    return Schema(policy, _with_snapshots(tables), unit_type)
+
+
+def _with_snapshots(tables: Mapping[str, SchemaTable]) -> dict[str, SchemaTable]:
+    """Public columns get the values of their snapshot, and columns that reference them the same."""
+    found = {name: replace(t, columns=_public_columns(t)) if t.rows is not None else t for name, t in tables.items()}
+    known = {(name, c.name): c for name, t in found.items() for c in t.columns}
+    return {name: replace(t, columns=tuple(_referencing(c, known) for c in t.columns)) for name, t in found.items()}
+
+
+def _public_columns(table: SchemaTable) -> tuple[SchemaColumn, ...]:
+    assert table.rows is not None
+    places = {column.name: place for place, column in enumerate(table.rows.columns)}
+    made = []
+    for column in table.columns:
+        stored = {row[places[column.name]] for row in table.rows.rows} if column.name in places else set()
+        values = tuple(value for value in stored if value is not None and value == value)
+        made.append(replace(column, values=values, nullable=None in stored) if values else column)
+    return tuple(made)
+
+
+def _referencing(column: SchemaColumn, known: Mapping[tuple[str, str], SchemaColumn]) -> SchemaColumn:
+    parent = known.get(column.references) if column.references is not None else None
+    if parent is None or column.values is not None:
+        return column
+    return replace(column, values=parent.values)
 
 
 def unique_needed(policy: Policy) -> tuple[tuple[str, frozenset[str]], ...]:
     """The column sets (table, columns) whose uniqueness the policy leans on, for the backend to verify."""
     needed: dict[tuple[str, frozenset[str]], None] = {}
     for name, table in policy.tables.items():
-        if table.key and not table.public:
+        if table.key:
             needed[name, frozenset(table.key)] = None
         if table.max_rows == 1 and isinstance(table.unit, str):
             needed[name, frozenset({table.unit})] = None
@@ -91,7 +116,7 @@ def _table(name: str, table: Table, against: _Against, rows: Relation | None) ->
         ),
         unit=table.unit,
         key=table.key,
-        unique=found.unique if rows is None else _unique_rows(table, rows),
+        unique=found.unique,
         max_rows=table.max_rows,
         one_row_per_unit=_one_row(table, found, against.policy),
         max_groups=_at_most(table.max_rows, table.max_groups or privacy.max_groups),
@@ -175,8 +200,10 @@ def _stored(value: Value, of: SqlType, path: Path, against: _Against) -> Value:
     return stored
 
 
-def _unique_rows(table: Table, rows: Relation) -> tuple[frozenset[str], ...]:
-    """A public table's key is verified on its snapshot."""
+def _unique_rows(table: Table, rows: Relation | None) -> tuple[frozenset[str], ...]:
+    """Whether a public table's key is unique in its snapshot: enough to name keys by it, not to bound rows by it."""
+    if rows is None:
+        return ()
     names = [column.name for column in rows.columns]
     if not table.key or not set(table.key) <= set(names):
         return ()
@@ -192,7 +219,8 @@ def _covered(columns: frozenset[str], unique: tuple[frozenset[str], ...]) -> boo
 
 
 def _check_key(name: str, table: Table, resolved: SchemaTable, against: _Against) -> None:
-    if table.key and not _covered(frozenset(table.key), resolved.unique):
+    known = (*resolved.unique, *_unique_rows(table, resolved.rows))
+    if table.key and not _covered(frozenset(table.key), known):
         what = f"({', '.join(table.key)}) is not known to be unique"
         against.problems.add(("tables", name, "key"), what, f"{_UNIQUE_FIX}, or remove `key:`")
 

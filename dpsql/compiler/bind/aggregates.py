@@ -14,6 +14,7 @@ from sqlglot import exp
 from dpsql.compiler.algebra import Aggregate, Aggregation, Col, Expr, Lit, canonical, columns_of, is_constant
 from dpsql.compiler.bind.expr import Context, bind, bind_condition
 from dpsql.compiler.bind.scope import Field, Source
+from dpsql.compiler.domains import Narrowed, narrowed
 from dpsql.compiler.parse import name_of, only, output_name, refuse, unwrap
 from dpsql.errors import GROUPING, NOT_SUPPORTED, TYPE_MISMATCH, Rejected
 from dpsql.policy.schema import Schema
@@ -91,7 +92,6 @@ def aggregation(grouping: Grouping, max_groups: int | None) -> Aggregation:
         max_rows=rows,
         one_group=one_row or read <= source.constants,
         one_row=one_row,
-        depends_on=tuple(dict.fromkeys(source.depends_on)),
         tables=tuple(dict.fromkeys(source.tables)),
     )
 
@@ -169,7 +169,7 @@ def _key_node(node: exp.Expr, select: exp.Select, fields: tuple[Field, ...]) -> 
 def _add_key(node: exp.Expr, grouping: Grouping) -> None:
     if _aggregates_in(node):
         raise refuse("aggregate functions are not allowed in GROUP BY", node, sqlstate=GROUPING)
-    key = bind(node, grouping.context)
+    key = narrowed(bind(node, grouping.context), grouping.source.known)
     if key.type.kind is Kind.UNKNOWN:
         key = grouping.context.coerce(key, TEXT, node) if isinstance(key, Lit) else key
     if key.type.kind in (Kind.INTERVAL, Kind.TIME, Kind.JSON, Kind.BYTEA):
@@ -318,7 +318,7 @@ def _aggregate(node: exp.AggFunc, condition: exp.Expr | None, grouping: Grouping
         case exp.Sum() | exp.Avg():
             only(node)
             kind = "sum" if isinstance(node, exp.Sum) else "avg"
-            argument = _measured(node.this, kind, context)
+            argument = _measured(node.this, kind, context, grouping.source.known)
             return Aggregate("sum" if kind == "sum" else "avg", argument, where, _result_type(kind, argument.type))
         case _:
             raise refuse(
@@ -356,11 +356,11 @@ def _count_distinct(node: exp.Distinct, where: Expr | None, grouping: Grouping) 
     )
 
 
-def _measured(node: exp.Expr, kind: str, context: Context) -> Expr:
+def _measured(node: exp.Expr, kind: str, context: Context, known: Narrowed) -> Expr:
     """The argument of SUM or AVG: a number with derived bounds."""
     if isinstance(node, exp.Distinct):
         raise refuse(f"{kind.upper()}(DISTINCT ...) is not supported over private rows", node)
-    argument = bind(node, context)
+    argument = narrowed(bind(node, context), known)
     if isinstance(argument, Lit) and argument.type.kind is Kind.UNKNOWN:
         argument = context.coerce(argument, NUMERIC, node)
     if not argument.type.is_number:

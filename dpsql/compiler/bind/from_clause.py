@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from sqlglot import exp
 
 from dpsql.compiler import domains
-from dpsql.compiler.algebra import Col, Expr, Filter, conjunction
+from dpsql.compiler.algebra import Expr, Filter, conjunction
 from dpsql.compiler.bind import joins
 from dpsql.compiler.bind.expr import Context, bind_condition
 from dpsql.compiler.bind.joins import Numbers
@@ -141,10 +141,5 @@ def _single(fields: tuple[Field, ...], name: str, join: exp.Join) -> Field:
 
 def _narrowed(source: Source, conditions: list[Expr]) -> Source:
     known = domains.narrow(conditions)
-    fields = []
-    for f in source.fields:
-        expr = f.expr
-        if isinstance(expr, Col) and expr.name in known:
-            expr = replace(expr, domain=known[expr.name])
-        fields.append(replace(f, expr=expr))
-    return replace(source, fields=tuple(fields))
+    fields = tuple(replace(f, expr=domains.narrowed(f.expr, known)) for f in source.fields)
+    return replace(source, fields=fields, known=known)

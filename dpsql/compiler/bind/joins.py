@@ -275,7 +275,6 @@ def _join_private(kind: Literal["inner", "left"], left: Source, right: Source, k
         constants=left.constants | (right.constants if kind == "inner" or _steady(known, left, right) else frozenset()),
         multiplies=left.multiplies or right.multiplies,
         tables=(*left.tables, *right.tables),
-        depends_on=(*left.depends_on, *right.depends_on),
     )
 
 
@@ -315,7 +314,6 @@ def _join_one_public(kind: Literal["inner", "left"], left: Source, right: Source
         unique=left.unique if single else (),
         constants=left.constants | names if constant else left.constants,
         multiplies=left.multiplies or not single,
-        depends_on=(*left.depends_on, *right.depends_on),
     )
 
 

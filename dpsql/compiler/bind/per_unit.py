@@ -124,7 +124,6 @@ class _Grouped:
             if single
             else frozenset({self.unit.name}),
             tables=self.source.tables,
-            depends_on=self.source.depends_on,
         )
 
     def _field(self, node: exp.Expr) -> Field:

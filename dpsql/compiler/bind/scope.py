@@ -6,12 +6,12 @@ alias. A `Source` is a relation with its privacy facts; joins build bigger sourc
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 
 from sqlglot import exp
 
-from dpsql.compiler.algebra import Col, Expr, Node
+from dpsql.compiler.algebra import Col, Domain, Expr, Node
 from dpsql.compiler.parse import name_of, refuse
 from dpsql.errors import AMBIGUOUS_COLUMN, UNDEFINED_COLUMN, UNDEFINED_TABLE
 from dpsql.policy.model import UnitPath
@@ -36,7 +36,7 @@ class Source:
     (the empty set: one row a unit), true by verification or by the SQL itself. `determines`: sets of columns
     whose values belong to one unit only, by verification. `constants`: columns that have at most
     one value per unit. `multiplies`: rows of a private table may occur more than once. `tables`: the private tables
-    inside. `depends_on`: public relations that must be computed before.
+    inside. `known`: what its filter says of expressions.
     """
 
     node: Node
@@ -50,7 +50,7 @@ class Source:
     constants: frozenset[str] = frozenset()
     multiplies: bool = False
     tables: tuple[str, ...] = ()
-    depends_on: tuple[int, ...] = ()
+    known: dict[str, Domain] = field(default_factory=dict)
 
 
 def resolve(column: exp.Column, fields: tuple[Field, ...], outer: tuple[Field, ...] = ()) -> Expr:

@@ -44,7 +44,6 @@ def union_all(left: Source, right: Source, tree: exp.Expr, numbers: Numbers) -> 
         units=frozenset({unit.name}),
         constants=frozenset({unit.name}),
         tables=(*left.tables, *right.tables),
-        depends_on=(*left.depends_on, *right.depends_on),
     )
 
 

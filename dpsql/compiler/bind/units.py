@@ -19,7 +19,7 @@ from dpsql.types import BOOL, TEXT
 
 def scan(table: SchemaTable, number: int, qualifier: str, schema: Schema) -> Source:
     """A declared table as a source; `number` makes its column names unique in the statement."""
-    columns = tuple((c.name, _column(table, c, number, schema)) for c in table.columns)
+    columns = tuple((c.name, _column(table, c, number)) for c in table.columns)
     fields = tuple(Field(qualifier, name, col) for name, col in columns)
     if table.public:
         unique = tuple(frozenset(f"t{number}_{n}" for n in names) for names in table.unique)
@@ -56,37 +56,8 @@ def _private(
     return Source(node, fields, True, unit, units, None, unique, determines, constants, tables=(table.name,))
 
 
-def _column(table: SchemaTable, column: SchemaColumn, number: int, schema: Schema) -> Col:
-    domain = domains.of_column(column)
-    if table.public:
-        domain = _snapshot_domain(table, column.name, domain)
-    elif column.references is not None and column.values is None:
-        parent, key = column.references
-        known = _snapshot_domain(schema.tables[parent], key, domain)
-        domain = replace(domain, values=known.values)
-    return Col(f"t{number}_{column.name}", column.type, domain, (table.name, column.name))
-
-
-def _snapshot_domain(table: SchemaTable, name: str, domain: Domain) -> Domain:
-    """A public column's values are public knowledge: those of the snapshot."""
-    if table.rows is None:
-        return domain
-    index = next((i for i, c in enumerate(table.rows.columns) if c.name == name), None)
-    if index is None:
-        return domain
-    found = {row[index] for row in table.rows.rows}
-    values = tuple(v for v in found if v is not None)
-    numbers = [n for v in values if (n := domains.number(v)) is not None]
-    moments = sorted(m for v in values if (m := domains.moment(v)) is not None)
-    return replace(
-        domain,
-        values=values,
-        lower=min(numbers) if numbers else domain.lower,
-        upper=max(numbers) if numbers else domain.upper,
-        first=moments[0] if moments else domain.first,
-        last=moments[-1] if moments else domain.last,
-        nullable=None in found,
-    )
+def _column(table: SchemaTable, column: SchemaColumn, number: int) -> Col:
+    return Col(f"t{number}_{column.name}", column.type, domains.of_column(column), (table.name, column.name))
 
 
 def equality(a: Expr, b: Expr) -> Call:
