@@ -32,6 +32,7 @@ from dpsql.compiler.bind.units import attach_path, equality
 from dpsql.errors import NOT_SUPPORTED, Rejected
 from dpsql.policy.model import UnitPath
 from dpsql.policy.schema import Schema
+from dpsql.types import Kind, SqlType
 
 Origin = tuple[str, str] | None
 
@@ -128,17 +129,28 @@ def _join_conditions(node: Node) -> Iterable[Expr]:
 
 
 def _equalities(known: Iterable[Expr], left: Source, right: Source) -> list[tuple[Col, Col]]:
-    """Pairs of columns equated across two sources: (left's, right's)."""
+    """Pairs of columns equated across two sources: (left's, right's), where the backend compares them exactly."""
     mine, theirs = _names(left), _names(right)
     pairs = []
     for condition in known:
         match condition:
-            case Call(op="eq", args=(Col() as a, Col() as b)):
+            case Call(op="eq", args=(Col() as a, Col() as b)) if _exact(a.type, b.type):
                 if a.name in mine and b.name in theirs:
                     pairs.append((a, b))
                 elif b.name in mine and a.name in theirs:
                     pairs.append((b, a))
     return pairs
+
+
+def _exact(a: SqlType, b: SqlType) -> bool:
+    """Whether unequal values never compare equal, so that what is unique in a table is unique under the join.
+
+    Not so for numbers of two types (compared as doubles), dates with timestamps (clamped), timestamps with time zone
+    (read as local ones, twice the same at the end of summer) and floats (NaN).
+    """
+    kinds = (Kind.TEXT, Kind.UUID, Kind.DATE, Kind.BOOL, Kind.TIMESTAMP)
+    fixed = a.kind is Kind.NUMERIC and a.precision is not None
+    return (a.is_integer and b.is_integer) or (a == b and (a.kind in kinds or fixed))
 
 
 def _names(source: Source) -> frozenset[str]:
