@@ -25,10 +25,10 @@ from dpsql.compiler import Compiled, Terms, compile_statement, explain
 from dpsql.compiler.emit import DIALECTS, emit
 from dpsql.compiler.plan import PlannedRelease
 from dpsql.compiler.public import Remainder
-from dpsql.dp.accounting import Limits, limits
 from dpsql.errors import BAD_PARAMETER, NOT_PERMITTED, NOT_SUPPORTED, Rejected
 from dpsql.ledger import Ask, BudgetExhausted, Ledger, account_of, open_ledger
-from dpsql.ledger.balance import Balance, dataset_balance, in_epsilon, user_balance
+from dpsql.ledger.balance import Balance, calendar_of, dataset_balance, in_epsilon, limits_of, user_balance
+from dpsql.ledger.events import events_of
 from dpsql.ledger.words import plain
 from dpsql.pgwire.parameters import FIXED
 from dpsql.policy.model import Budget, Policy, Role
@@ -162,8 +162,8 @@ class Engine:
         role = self.policy.roles[self.policy.users[user].role]
         if role.budget is not None:
             asker = self._asker(user)
-            rows.append(_budget_row("you", self._user_balance(asker), role.window or "never resets"))
-        rows.append(_budget_row("dataset", self._dataset_balance(), "never resets"))
+            rows.append(_budget_row("you", self._user_balance(asker)))
+        rows.append(_budget_row("dataset", self._dataset_balance()))
         return Relation(BUDGET_COLUMNS, tuple(rows))
 
     # Answers ----------------------------------------------------------------------------------------------------
@@ -257,11 +257,12 @@ class Engine:
         try:
             granted = self.ledger.reserve(
                 asker.name,
-                [Ask(keys[p.id], p.cost) for p in paid],
-                self._limits(asker.budget),
-                self._limits(self.policy.privacy.budget),
+                [Ask(keys[p.id], p.cost, events_of(p)) for p in paid],
+                limits_of(self.policy, asker.budget),
+                limits_of(self.policy, self.policy.privacy.budget)(0),
                 fingerprint(text),
                 shared=self.policy.privacy.replay == "shared",
+                calendar=calendar_of(self.policy, asker.role),
                 account=asker.account,
             )
         except BudgetExhausted as error:
@@ -271,12 +272,9 @@ class Engine:
     def _balance_of(self, error: BudgetExhausted, asker: Asker) -> Balance:
         return self._dataset_balance() if error.whose == "dataset" else self._user_balance(asker)
 
-    def _limits(self, budget: Budget) -> Limits:
-        privacy = self.policy.privacy
-        return limits(privacy.accounting, budget.epsilon, budget.delta, privacy.key_delta_share)
-
     def _user_balance(self, asker: Asker) -> Balance:
-        return user_balance(self.policy, asker.budget, self.ledger.spent(asker.account))
+        spending = self.ledger.spending(asker.account, calendar_of(self.policy, asker.role))
+        return user_balance(self.policy, asker.budget, spending)
 
     def _dataset_balance(self) -> Balance:
         return dataset_balance(self.policy, self.ledger.dataset_spent())
@@ -336,7 +334,7 @@ def _moved(error: Rejected, offset: int) -> Rejected:
     return error
 
 
-def _budget_row(whose: str, balance: Balance, window: str) -> tuple[Value, ...]:
+def _budget_row(whose: str, balance: Balance) -> tuple[Value, ...]:
     return (
         whose,
         balance.budget.epsilon,
@@ -344,7 +342,7 @@ def _budget_row(whose: str, balance: Balance, window: str) -> tuple[Value, ...]:
         balance.epsilon_left,
         _short(balance.delta_limit),
         _short(balance.delta_spent),
-        window,
+        balance.window or "never resets",
     )
 
 

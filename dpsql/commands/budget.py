@@ -13,7 +13,8 @@ import click
 
 from dpsql.errors import UNDEFINED_OBJECT, Rejected
 from dpsql.ledger import Ledger, account_of, open_ledger
-from dpsql.ledger.balance import Balance, dataset_balance, user_balance
+from dpsql.ledger.balance import Balance, calendar_of, dataset_balance, user_balance
+from dpsql.ledger.clock import SECOND
 from dpsql.ledger.words import plain, rounded_up
 from dpsql.policy.load import load
 from dpsql.policy.model import Policy
@@ -33,7 +34,7 @@ def show(policy: Path, user: str | None) -> None:
     if user is not None and user not in loaded.users:
         raise Rejected(f"there is no user {user!r} in {policy}", sqlstate=UNDEFINED_OBJECT)
     with closing(open_ledger(loaded.ledger, loaded.dataset, loaded.ledger_anchor)) as ledger:
-        click.echo("\n".join(_lines(loaded, ledger, user)))
+        click.echo("\n".join((*_lines(loaded, ledger, user), *_behind(ledger))))
 
 
 def _lines(policy: Policy, ledger: Ledger, user: str | None) -> Iterator[str]:
@@ -54,13 +55,17 @@ def _user(policy: Policy, ledger: Ledger, name: str) -> Iterator[str]:
         yield "  no budget: may ask nothing of private tables"
         return
     account = account_of(name, role_name, role.shared)
-    yield from _balance(user_balance(policy, role.budget, ledger.spent(account)))
+    spending = ledger.spending(account, calendar_of(policy, role))
+    yield from _balance(user_balance(policy, role.budget, spending))
 
 
 def _balance(balance: Balance) -> Iterator[str]:
     budget, spent = balance.budget, balance.spent
     gate = "" if balance.limits.rho is None else f" (rho {rounded_up(spent.rho)} of {rounded_up(balance.limits.rho)})"
-    yield f"  budget  epsilon {plain(budget.epsilon)}, delta {plain(budget.delta)}"
+    granted = f", {plain(balance.granted)} of it granted" if balance.granted else ""
+    yield f"  budget  epsilon {plain(budget.epsilon)}, delta {plain(budget.delta)}{granted}"
+    if balance.window:
+        yield f"  window  {balance.window}"
     yield f"  spent   epsilon {plain(balance.epsilon_spent)}{gate}, delta for keys {plain(balance.delta_spent)}"
     yield (
         f"  left    a statement of at most epsilon {plain(balance.epsilon_left)}, "
@@ -71,7 +76,16 @@ def _balance(balance: Balance) -> Iterator[str]:
 def _others(policy: Policy, ledger: Ledger) -> Iterator[str]:
     """Accounts that spent once and are in the policy no more: what they learned stays known."""
     known = {account_of(name, user.role, policy.roles[user.role].shared) for name, user in policy.users.items()}
-    for account, window, spent in ledger.accounts():
+    for account, spent in ledger.accounts():
         if account not in known:
-            when = f" in {window}" if window else ""
-            yield f"{account}{when}, no longer in the policy: spent rho {rounded_up(spent.rho)}"
+            yield f"{account}, no longer in the policy: spent rho {rounded_up(spent.rho)}"
+
+
+def _behind(ledger: Ledger) -> Iterator[str]:
+    """Told only when it matters: by as much do windows open late."""
+    hours = ledger.behind() / (3600 * SECOND)
+    if hours >= 1:
+        yield (
+            f"warning: the clock is {hours:.0f} h ahead of what the ledger believes, so windows open late; if the "
+            "clock is right, run `dpsql ledger clock --accept`"
+        )

@@ -5,11 +5,14 @@ Decides what an operator is told. Making a ledger is this command's business alo
 
 from __future__ import annotations
 
+from contextlib import closing
+from datetime import UTC, datetime
 from pathlib import Path
 
 import click
 
-from dpsql.ledger import Report, init_ledger, verify_ledger
+from dpsql.ledger import Report, init_ledger, open_ledger, verify_ledger
+from dpsql.ledger.clock import SECOND
 from dpsql.ledger.words import rounded_up
 from dpsql.policy.load import load
 from dpsql.types import Cost
@@ -45,16 +48,32 @@ def verify(policy: Path) -> None:
     click.echo("\n".join(_lines(report)))
 
 
+@ledger.command()
+@click.argument("policy", type=click.Path(path_type=Path))
+@click.option("--accept", is_flag=True, help="The clock is right: believe it from now on. An entry.")
+def clock(policy: Path, accept: bool) -> None:
+    """Show how far the clock is ahead of what the ledger believes; budget windows open late by as much."""
+    loaded = load(policy)
+    with closing(open_ledger(loaded.ledger, loaded.dataset, loaded.ledger_anchor)) as opened:
+        if accept:
+            entry = opened.accept_clock()
+            click.echo(f"accepted: it is {time_of(entry.at)}, as entry {entry.id} says")
+        else:
+            click.echo(f"the clock is {opened.behind() / SECOND:.0f} s ahead of the ledger's time")
+
+
+def time_of(at: int) -> str:
+    """A time of the ledger as text."""
+    return datetime.fromtimestamp(at / SECOND, UTC).isoformat(timespec="seconds")
+
+
 def _lines(report: Report) -> list[str]:
     return [
         f"ledger of {report.dataset}: verified",
         f"entries   {report.head.count} ({report.debits} debits, {report.releases} releases)",
         f"head      {report.head.hash}",
         f"dataset   {_amounts(report.dataset_spent)}",
-        *(
-            f"account   {account}{f' in {window}' if window else ''}: {_amounts(spent)}"
-            for account, window, spent in report.accounts
-        ),
+        *(f"account   {account}: {_amounts(spent)}" for account, spent in report.accounts),
     ]
 
 

@@ -16,23 +16,29 @@ from dpsql.ledger.model import (
     Kind,
     Ledger,
     LedgerError,
+    LimitsOf,
     Preview,
     Report,
     Source,
+    Spending,
 )
 from dpsql.ledger.opening import init_sqlite, open_sqlite, verify_sqlite
+from dpsql.ledger.window import Calendar
 
 __all__ = [
     "Ask",
     "BudgetExhausted",
+    "Calendar",
     "Entry",
     "Head",
     "Kind",
     "Ledger",
     "LedgerError",
+    "LimitsOf",
     "Preview",
     "Report",
     "Source",
+    "Spending",
     "account_of",
     "init_ledger",
     "open_ledger",

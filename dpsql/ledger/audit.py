@@ -1,108 +1,141 @@
-"""Reading a whole ledger: every entry proves itself, follows from the one before, and every release is as recorded.
+"""Reading a ledger from its first entry, or from its last checkpoint: every entry proves itself and follows from the
+one before, and every release is as recorded.
 
-Decides whether a ledger may be used at all. Must never change it, and never report what it could not prove.
+Decides whether a ledger may be used at all. Must never change it, and never report what it could not prove. From a
+checkpoint on is enough to serve: what the entries before it add up to is proven by a hash in the chain, and an old
+entry or release proves itself whenever it is read. `dpsql ledger verify` always reads all.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
-import sqlite3
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from pathlib import Path
 
-from dpsql.ledger.chain import FORMAT, Books, proven
+from dpsql.ledger import shelf
+from dpsql.ledger.books import Books, from_bytes
+from dpsql.ledger.chain import FORMAT, is_body, proven
 from dpsql.ledger.model import Entry, Kind, LedgerError, Report
-from dpsql.ledger.tables import ENTRY, reason
-
-_RELEASES = """
-SELECT e.id, e.key, e.content, r.key, r.body FROM entry e LEFT JOIN release r ON r.reservation = e.reservation
-WHERE e.kind = 'record' ORDER BY e.id
-"""
+from dpsql.ledger.rows import Rows
 
 
 @dataclass(slots=True)
 class _References:
-    """Which debits wait for their release, and which have one."""
+    """Which debits wait for their release, and which have one, as far as they were read."""
 
+    rows: Rows
     waiting: dict[int, tuple[str, str]] = field(default_factory=dict)
     recorded: set[int] = field(default_factory=set)
-    debits: int = 0
 
     def post(self, entry: Entry) -> None:
         match entry.kind:
             case Kind.DEBIT:
                 self.waiting[entry.id] = (entry.account, entry.key)
-                self.debits += 1
             case Kind.RECORD:
-                if self.waiting.pop(entry.reservation, None) != (entry.account, entry.key):
+                if self._waiting(entry) != (entry.account, entry.key):
                     raise LedgerError(f"entry {entry.id} records a release that was not debited")
                 self.recorded.add(entry.reservation)
             case Kind.VIEW:
-                if entry.reservation not in self.recorded:
+                if not self._is_recorded(entry):
                     raise LedgerError(f"entry {entry.id} shows a release that was not recorded")
-            case Kind.OPEN:
+            case _:
                 pass
 
+    def _waiting(self, record: Entry) -> tuple[str, str] | None:
+        return self.waiting.pop(record.reservation, None)
 
-def audit(connection: sqlite3.Connection, path: Path) -> tuple[Books, Report]:
-    """Verify all of a ledger in one snapshot. Raises LedgerError naming the file and the first thing that is wrong."""
+    def _is_recorded(self, view: Entry) -> bool:
+        return view.reservation in self.recorded
+
+
+@dataclass(slots=True)
+class _LaterReferences(_References):
+    """The same from a checkpoint on: what came before is looked up."""
+
+    start: int = 0
+
+    def _waiting(self, record: Entry) -> tuple[str, str] | None:
+        if record.reservation > self.start:
+            return self.waiting.pop(record.reservation, None)
+        debit = shelf.entry_at(self.rows, record.reservation)
+        again = self.rows.about(debit.id, Kind.RECORD, debit.account) != record.id
+        return None if debit.kind is not Kind.DEBIT or again else (debit.account, debit.key)
+
+    def _is_recorded(self, view: Entry) -> bool:
+        if view.reservation > self.start:
+            return view.reservation in self.recorded
+        debit = shelf.entry_at(self.rows, view.reservation)
+        return self.rows.about(debit.id, Kind.RECORD, debit.account) is not None
+
+
+def read_all(rows: Rows) -> Books:
+    """The books of a ledger whose every entry and release has been verified. Raises LedgerError."""
+    books = _post(rows, Books(), _References(rows))
+    _check_releases(rows, 0, books)
+    return books
+
+
+def read_on(rows: Rows) -> Books:
+    """The books, verified from the last checkpoint on; of all of the ledger where there is none that proves itself."""
+    kept = rows.checkpoint()
+    if kept is None:
+        return read_all(rows)
+    number, body = kept
     try:
-        connection.execute("BEGIN")
-        try:
-            return _audit(connection)
-        finally:
-            connection.execute("ROLLBACK")
-    except sqlite3.Error as error:
-        raise damaged(path, reason(error)) from None
-    except LedgerError as error:
-        raise damaged(path, error.message) from None
+        books = from_bytes(body, _first(rows), shelf.entry_at(rows, number))
+    except (LedgerError, TypeError):
+        return read_all(rows)
+    books = _post(rows, books, _LaterReferences(rows, start=number))
+    _check_releases(rows, number, books)
+    return books
 
 
-def damaged(path: Path, what: str) -> LedgerError:
+def _first(rows: Rows) -> Entry:
+    found = rows.between(1, 1)
+    if not found:
+        raise LedgerError("it has no entries")
+    return proven(found[0], "")
+
+
+def _post(rows: Rows, books: Books, references: _References) -> Books:
+    entries: Iterable[Entry] = (proven(row, books.head.hash) for row in rows.since(books.head.count + 1))
+    for entry in entries:
+        books.post(entry)
+        references.post(entry)
+    if books.first is None:
+        raise LedgerError("it has no entries")
+    return books
+
+
+def _check_releases(rows: Rows, after: int, books: Books) -> None:
+    for entry, key, content, stored_key, body in rows.releases_after(after):
+        if stored_key != key or not is_body(body, content):
+            raise LedgerError(f"the release recorded by entry {entry} is missing or has been altered")
+    if rows.count_releases() != books.releases:
+        raise LedgerError("a stored release was never recorded, or one is missing")
+
+
+def damaged(where: object, what: str) -> LedgerError:
     """The error for a ledger that does not prove itself."""
     return LedgerError(
-        f"the ledger {path} cannot be trusted: {what}",
-        hint="Nothing is answered from it. Find out who or what changed the file, and restore the newest backup.",
+        f"the ledger {where} cannot be trusted: {what}",
+        hint="Nothing is answered from it. Find out who or what changed it, and restore the newest backup.",
     )
 
 
-def _audit(connection: sqlite3.Connection) -> tuple[Books, Report]:
-    if connection.execute("PRAGMA integrity_check(1)").fetchall() != [("ok",)]:
-        raise LedgerError("the file is damaged")
-    books, references = Books(), _References()
-    for row in connection.execute(f"SELECT {ENTRY} FROM entry ORDER BY id"):
-        entry = proven(row, books.head.hash)
-        books.post(entry)
-        references.post(entry)
-    _check_releases(connection, len(references.recorded))
-    return books, _report(books, references)
-
-
-def _check_releases(connection: sqlite3.Connection, recorded: int) -> None:
-    for entry, key, content, stored_key, body in connection.execute(_RELEASES):
-        if stored_key != key or not is_body(body, content):
-            raise LedgerError(f"the release recorded by entry {entry} is missing or has been altered")
-    if connection.execute("SELECT count(*) FROM release").fetchone() != (recorded,):
-        raise LedgerError("a stored release was never recorded")
-
-
-def is_body(body: object, content: str) -> bool:
-    """Whether these are the bytes that an entry's `content` is the hash of."""
-    return isinstance(body, bytes) and hashlib.sha256(body).hexdigest() == content
-
-
-def _report(books: Books, references: _References) -> Report:
-    if books.first is None:
+def report(books: Books) -> Report:
+    """What a verification found."""
+    first = books.first
+    if first is None:
         raise LedgerError("it has no entries")
     return Report(
-        dataset=str(json.loads(books.first.content)["dataset"]),
-        ledger=books.first.hash,
+        dataset=str(json.loads(first.content)["dataset"]),
+        ledger=first.hash,
         head=books.head,
-        debits=references.debits,
-        releases=len(references.recorded),
+        debits=books.debits,
+        releases=books.releases,
         dataset_spent=books.dataset_spent,
-        accounts=tuple((*name, spent) for name, spent in sorted(books.accounts.items())),
+        accounts=tuple(sorted(books.accounts.items())),
     )
 
 

@@ -6,16 +6,20 @@ how amounts are read, never whether a statement fits: that is `dpsql.dp.accounti
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime
 from decimal import ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 from fractions import Fraction
 from typing import Final
+from zoneinfo import ZoneInfo
 
 from dpsql.dp.accounting import Limits, epsilon_from_rho, limits, rho_from_epsilon
 from dpsql.dp.privacy import UNITS
-from dpsql.ledger.model import BudgetExhausted
+from dpsql.ledger.clock import SECOND
+from dpsql.ledger.model import BudgetExhausted, LimitsOf, Spending
+from dpsql.ledger.window import Calendar
 from dpsql.ledger.words import plain
-from dpsql.policy.model import Budget, Policy
+from dpsql.policy.model import Budget, Policy, Role
 from dpsql.types import COST_UNIT, Cost
 
 _NOTHING: Final = Decimal(0)
@@ -26,7 +30,8 @@ _FINE: Final = Decimal("1e-6")
 class Balance:
     """A budget and its state. `epsilon_left` is the largest epsilon that one more statement may name.
 
-    `reading_delta`: where rho is read as epsilon, None under pure. `delta_*`: what key selection may spend.
+    `budget` includes what was `granted`. `reading_delta`: where rho is read as epsilon, None under pure. `delta_*`:
+    what key selection may spend. `window`: its name and when it ends; "" for a budget that never begins again.
     """
 
     budget: Budget
@@ -38,6 +43,29 @@ class Balance:
     delta_limit: Decimal
     delta_spent: Decimal
     delta_left: Decimal
+    granted: Decimal = _NOTHING
+    window: str = ""
+
+
+def calendar_of(policy: Policy, role: Role) -> Calendar | None:
+    """The windows of a role's budget, in the policy's time zone; None for a budget that never begins again."""
+    return None if role.window is None else Calendar(role.window, policy.timezone)
+
+
+def limits_of(policy: Policy, budget: Budget) -> LimitsOf:
+    """A budget's limits, raised by what was granted."""
+    return lambda granted: _limits(policy, _raised(budget, granted))
+
+
+def _raised(budget: Budget, granted: int) -> Budget:
+    return Budget(max(_NOTHING, budget.epsilon + granted * COST_UNIT), budget.delta) if granted else budget
+
+
+def _limits(policy: Policy, budget: Budget) -> Limits:
+    privacy = policy.privacy
+    if budget.epsilon == 0:  # all of it was revoked
+        return Limits(0, None, 0) if privacy.accounting == "pure" else Limits(None, 0, 0)
+    return limits(privacy.accounting, budget.epsilon, budget.delta, privacy.key_delta_share)
 
 
 def dataset_balance(policy: Policy, spent: Cost) -> Balance:
@@ -45,15 +73,23 @@ def dataset_balance(policy: Policy, spent: Cost) -> Balance:
     return _balance(policy, policy.privacy.budget, spent, policy.privacy.budget.delta)
 
 
-def user_balance(policy: Policy, budget: Budget, spent: Cost) -> Balance:
+def user_balance(policy: Policy, budget: Budget, spending: Spending) -> Balance:
     """A user's, or a shared role's, budget. Its statements are read at the smaller of its delta and the dataset's."""
-    return _balance(policy, budget, spent, min(budget.delta, policy.privacy.budget.delta))
+    raised = _raised(budget, spending.granted)
+    balance = _balance(policy, raised, spending.spent, min(budget.delta, policy.privacy.budget.delta))
+    return replace(balance, granted=spending.granted * COST_UNIT, window=_window(policy, spending))
+
+
+def _window(policy: Policy, spending: Spending) -> str:
+    if not spending.window:
+        return ""
+    ends = datetime.fromtimestamp(spending.ends // SECOND, ZoneInfo(policy.timezone))
+    return f"{spending.window}, until {ends:%Y-%m-%d %H:%M} {policy.timezone}"
 
 
 def _balance(policy: Policy, budget: Budget, spent: Cost, statement_delta: Decimal) -> Balance:
-    privacy = policy.privacy
-    for_noise = 1 - privacy.key_delta_share
-    most = limits(privacy.accounting, budget.epsilon, budget.delta, privacy.key_delta_share)
+    for_noise = 1 - policy.privacy.key_delta_share
+    most = _limits(policy, budget)
     reading = None if most.rho is None else budget.delta * for_noise
     delta_left = max(0, (most.delta or 0) - spent.delta)
     return Balance(

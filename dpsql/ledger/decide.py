@@ -11,7 +11,8 @@ from typing import Final, Literal
 
 from dpsql.dp.accounting import Limits, fits
 from dpsql.errors import Failed
-from dpsql.ledger.model import Ask, BudgetExhausted, Decision, Source, Stored
+from dpsql.ledger.model import Ask, BudgetExhausted, Decision, LimitsOf, Source, Spending, Stored
+from dpsql.ledger.window import Calendar
 from dpsql.ledger.words import amounts
 from dpsql.types import Cost
 
@@ -82,43 +83,46 @@ class Request:
 
     user: str
     account: str
-    window: str
+    calendar: Calendar | None
     asks: tuple[Ask, ...]
-    user_limits: Limits
+    user_limits: LimitsOf
     dataset_limits: Limits
     shared: bool
-
-    @property
-    def gate(self) -> Gate:
-        return gate_of(self.user_limits, self.dataset_limits)
+    gate: Gate
 
 
 def request(
     user: str,
     asks: Sequence[Ask],
-    user_limits: Limits,
+    user_limits: Limits | LimitsOf,
     dataset_limits: Limits,
     *,
     shared: bool,
-    window: str,
+    calendar: Calendar | None,
     account: str | None,
 ) -> Request:
     """The request, checked. Raises Failed for a user without a name, or asks or limits that would not gate."""
     if not user or account == "":
         raise Failed("a reservation needs a user")
-    gate = gate_of(user_limits, dataset_limits)
+    limits_of = _fixed(user_limits) if isinstance(user_limits, Limits) else user_limits
+    gate = gate_of(limits_of(0), dataset_limits)
     once = distinct(asks, gate)
-    return Request(user, account or user, window, once, user_limits, dataset_limits, shared)
+    return Request(user, account or user, calendar, once, limits_of, dataset_limits, shared, gate)
 
 
-def refusal(request: Request, decisions: Sequence[Decision], user: Cost, dataset: Cost) -> BudgetExhausted | None:
+def _fixed(limits: Limits) -> LimitsOf:
+    return lambda _: limits
+
+
+def refusal(request: Request, decisions: Sequence[Decision], user: Spending, dataset: Cost) -> BudgetExhausted | None:
     """Why the statement does not fit what user and dataset have spent, or None.
 
     What costs nothing always fits, even where a budget has shrunk below what was spent.
     """
     price = account_price(decisions)
-    if price != _FREE and not fits(user, price, request.user_limits):
-        return _exhausted("user", user, price, request.user_limits)
+    limits = request.user_limits(user.granted)
+    if price != _FREE and not fits(user.spent, price, limits):
+        return _exhausted("user", user.spent, price, limits)
     price = dataset_price(decisions)
     if price != _FREE and not fits(dataset, price, request.dataset_limits):
         return _exhausted("dataset", dataset, price, request.dataset_limits)

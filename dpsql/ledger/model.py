@@ -6,14 +6,18 @@ that is not already debited durably, never forget a debit, and never answer from
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum, unique
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from dpsql.dp.accounting import Limits
+from dpsql.dp.privacy import Event
 from dpsql.errors import BUDGET_EXHAUSTED, INTERNAL, Rejected
 from dpsql.types import Cost, Release, Reservation
+
+if TYPE_CHECKING:
+    from dpsql.ledger.window import Calendar
 
 
 class LedgerError(Rejected):
@@ -40,36 +44,54 @@ class BudgetExhausted(Rejected):
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """A release that a statement needs: the key of its measurement, and what it costs if it is made anew."""
+    """A release that a statement needs: the key of its measurement, and what it costs if it is made anew.
+
+    `events`: the same cost as privacy events, one for each noisy vector and key selection, for reports.
+    """
 
     key: str
     cost: Cost
+    events: tuple[Event, ...] = ()
 
 
 @unique
 class Kind(Enum):
-    """What an entry says. Only DEBIT adds to the dataset's spending; DEBIT and VIEW add to the account's."""
+    """What an entry says. DEBIT and RESTORE add to the dataset's spending; DEBIT and VIEW add to the account's."""
 
     OPEN = "open"
     DEBIT = "debit"
     RECORD = "record"
     VIEW = "view"
+    GRANT = "grant"
+    """The operator raises an account's budget; REVOKE lowers it."""
+    REVOKE = "revoke"
+    CLOCK = "clock"
+    """The operator's word for the time."""
+    POLICY = "policy"
+    """From here on the service runs under this policy; ACCEPT is the operator's word for one that promises less."""
+    ACCEPT = "accept"
+    RESTORE = "restore"
+    """A backup took the place of a lost ledger; its cost is what the anchor knows to have been spent since."""
+    CHECKPOINT = "checkpoint"
+    """The hash of all that the entries before it add up to, so that they need not be read again at every start."""
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
     """One line of the ledger, never changed after it was written.
 
-    `at`: microseconds since 1970, never less than the entry's before, whatever the clock does. `account`: whose budget
-    it counts against, the user's own name unless budgets are shared. `window`: the id of the budget window, "" where
-    it has none; an account's spending is counted per (account, window). `reservation`: the debit that a RECORD or
-    a VIEW is about, else 0. `gate`: which amount gated, "epsilon" or "rho". `account_total` and `dataset_total` include
-    this entry. `content`: for OPEN what the ledger is, for RECORD the hash of the stored release. `hash` covers all
-    of these and the hash of the entry before.
+    `at`: microseconds since 1970, never less than the entry's before, whatever the clock does; `clock`: which machine's
+    boot clock stood at what then (see `dpsql.ledger.clock`). `account`: whose budget it counts against, the user's own
+    name unless budgets are shared. `window`: the name of the budget window, "" where there is none. `reservation`: the
+    debit that a RECORD or a VIEW is about, else 0. `gate`: which amount gated, "epsilon" or "rho". `account_total` and
+    `dataset_total` include this entry, over all windows. `content`: for OPEN what the ledger is, for DEBIT and VIEW the
+    privacy events, for RECORD the hash of the stored release, for the others what they decree. `hash` covers all of
+    these and the hash of the entry before.
     """
 
     id: int
     at: int
+    clock: str
     kind: Kind
     user: str
     account: str
@@ -95,11 +117,15 @@ class Head:
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """A release that is kept under a measurement's key, and what it cost; `seen`: this account has paid for it."""
+    """A release that is kept under a measurement's key, and what it cost; `seen`: this account has paid for it.
+
+    `events`: as its debit's content has them.
+    """
 
     reservation: int
     cost: Cost
     seen: bool
+    events: str = ""
 
 
 @unique
@@ -142,8 +168,25 @@ class Report:
     debits: int
     releases: int
     dataset_spent: Cost
-    accounts: tuple[tuple[str, str, Cost], ...]
-    """(account, window, spent), in order."""
+    accounts: tuple[tuple[str, Cost], ...]
+    """(account, spent over all windows), in order."""
+
+
+LimitsOf = Callable[[int], Limits]
+"""A user's limits, given what was granted to the account, in the units of an epsilon."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spending:
+    """An account's state in its current window: spent, granted (in the units of an epsilon; revoked ones count less).
+
+    `window` is its name, "" where it has none; `ends`, in microseconds since 1970, is 0 then.
+    """
+
+    spent: Cost
+    granted: int = 0
+    window: str = ""
+    ends: int = 0
 
 
 class Ledger(Protocol):
@@ -159,19 +202,20 @@ class Ledger(Protocol):
         self,
         user: str,
         asks: Sequence[Ask],
-        user_limits: Limits,
+        user_limits: Limits | LimitsOf,
         dataset_limits: Limits,
         statement: str,
         *,
         shared: bool = False,
-        window: str = "",
+        calendar: Calendar | None = None,
         account: str | None = None,
     ) -> tuple[Reservation | Release, ...]:
         """Debit a whole statement, or nothing, in one durable transaction; one result per ask, in order.
 
         A release that the account has seen is free. A kept one that it has not seen costs the account, not the
         dataset, what it cost then, if that is no more than the ask's cost in any component. All else is debited from
-        both and gives a reservation. Equal keys share one. `shared`: kept releases are free for everyone.
+        both and gives a reservation. Equal keys share one. `shared`: kept releases are free for everyone. `calendar`:
+        the user's limits are for what is spent in one window.
         Raises BudgetExhausted if the sum does not fit both limits.
         """
         ...
@@ -180,11 +224,11 @@ class Ledger(Protocol):
         self,
         user: str,
         asks: Sequence[Ask],
-        user_limits: Limits,
+        user_limits: Limits | LimitsOf,
         dataset_limits: Limits,
         *,
         shared: bool = False,
-        window: str = "",
+        calendar: Calendar | None = None,
         account: str | None = None,
     ) -> Preview:
         """What `reserve` would decide now; writes nothing."""
@@ -194,12 +238,18 @@ class Ledger(Protocol):
         """Keep the release durably, before anyone sees it; once per reservation, by the ledger that gave it."""
         ...
 
-    def spent(self, account: str, window: str = "") -> Cost: ...
+    def spending(self, account: str, calendar: Calendar | None = None) -> Spending:
+        """What the account has spent, and was granted, in the window of now."""
+        ...
+
+    def spent(self, account: str) -> Cost:
+        """Over all windows."""
+        ...
 
     def dataset_spent(self) -> Cost: ...
 
-    def accounts(self) -> tuple[tuple[str, str, Cost], ...]:
-        """(account, window, spent) for every account that ever spent, in order."""
+    def accounts(self) -> tuple[tuple[str, Cost], ...]:
+        """(account, spent over all windows) for every account that ever spent, in order."""
         ...
 
     def entries(self, user: str | None = None, *, after: int = 0, limit: int = 10_000) -> tuple[Entry, ...]:
@@ -207,5 +257,13 @@ class Ledger(Protocol):
         ...
 
     def head(self) -> Head: ...
+
+    def behind(self) -> int:
+        """Microseconds by which the wall clock is ahead of the ledger's time; windows open late by as much."""
+        ...
+
+    def accept_clock(self) -> Entry:
+        """The operator's word: the wall clock is right. An entry; raises Rejected if the clock is not ahead."""
+        ...
 
     def close(self) -> None: ...

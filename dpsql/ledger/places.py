@@ -21,9 +21,9 @@ def beside(path: Path) -> Path:
     return path.with_name(f"{path.name}-head")
 
 
-def marks(path: Path, anchored: Path | None) -> dict[Path, Mark]:
+def marks(optional: Path | None, anchored: Path | None) -> dict[Path, Mark]:
     """What the places say, to be read before the ledger is. Raises LedgerError if the anchor is missing."""
-    found = {beside(path): anchor.read(beside(path))} if beside(path).exists() else {}
+    found = {optional: anchor.read(optional)} if optional is not None and optional.exists() else {}
     return found | ({anchored: anchor.read(anchored)} if anchored else {})
 
 

@@ -6,87 +6,80 @@ release by the hash in the chain. A row that an index has lost can only make a s
 
 from __future__ import annotations
 
-import sqlite3
-
-from dpsql.ledger.audit import is_body
-from dpsql.ledger.chain import Books, from_row, proven
+from dpsql.ledger.books import Books
+from dpsql.ledger.chain import from_row, is_body, proven
 from dpsql.ledger.model import Entry, Kind, LedgerError, Stored
-from dpsql.ledger.tables import ENTRY
+from dpsql.ledger.rows import Rows
 from dpsql.replay.store import from_bytes
-from dpsql.types import Release
+from dpsql.types import Cost, Release
 
 
-def catch_up(connection: sqlite3.Connection, books: Books) -> None:
+def catch_up(rows: Rows, books: Books) -> None:
     """Post what others have added. Raises LedgerError if the last known entry is gone or the rest does not follow."""
     known = books.head
-    rows = connection.execute(f"SELECT {ENTRY} FROM entry WHERE id >= ? ORDER BY id", (known.count,))
-    row = rows.fetchone()
+    new = rows.since(known.count)
+    row = next(new, None)
     if row is None or (row[0], row[-1]) != (known.count, known.hash):
         raise LedgerError(f"entry {known.count} is gone or has been altered")
-    for row in rows:
+    for row in new:
         books.post(proven(row, books.head.hash))
 
 
-def entry_at(connection: sqlite3.Connection, number: int) -> Entry:
+def entry_at(rows: Rows, number: int) -> Entry:
     """The entry with this id, proven by its hash. Raises LedgerError if there is none."""
-    rows = connection.execute(
-        f"SELECT {ENTRY} FROM entry WHERE id BETWEEN ? AND ? ORDER BY id", (number - 1, number)
-    ).fetchall()
-    if len(rows) != 2 or rows[1][0] != number:
+    found = rows.between(number - 1, number)
+    if len(found) != 2 or found[1][0] != number:
         raise LedgerError(f"entry {number} is missing")
-    return proven(rows[1], rows[0][-1])
+    return proven(found[1], found[0][-1])
 
 
-def hash_at(connection: sqlite3.Connection, number: int) -> str:
-    """The stored hash of an entry; "" if there is none."""
-    row = connection.execute("SELECT hash FROM entry WHERE id = ?", (number,)).fetchone()
-    return str(row[0]) if row else ""
-
-
-def kept(connection: sqlite3.Connection, key: str, account: str) -> tuple[Stored, ...]:
+def kept(rows: Rows, key: str, account: str) -> tuple[Stored, ...]:
     """The releases of a measurement, newest first."""
-    rows = connection.execute("SELECT reservation FROM release WHERE key = ? ORDER BY reservation DESC", (key,))
-    return tuple(_stored(connection, number, key, account) for (number,) in rows.fetchall())
+    return tuple(_stored(rows, number, key, account) for number in rows.reservations(key))
 
 
-def _stored(connection: sqlite3.Connection, number: int, key: str, account: str) -> Stored:
-    debit = entry_at(connection, number)
+def _stored(rows: Rows, number: int, key: str, account: str) -> Stored:
+    debit = entry_at(rows, number)
     if debit.kind is not Kind.DEBIT or debit.key != key:
         raise LedgerError(f"the release kept for entry {number} does not belong to it")
-    seen = debit.account == account or _about(connection, number, Kind.VIEW, account) is not None
-    return Stored(number, debit.cost, seen)
+    seen = debit.account == account or _about(rows, number, Kind.VIEW, account) is not None
+    return Stored(number, debit.cost, seen, debit.content)
 
 
-def release_of(connection: sqlite3.Connection, reservation: int) -> Release:
+def release_of(rows: Rows, reservation: int) -> Release:
     """The release that was recorded for a reservation, byte for byte. Raises LedgerError unless the chain proves it."""
-    debit = entry_at(connection, reservation)
-    record = _about(connection, reservation, Kind.RECORD, debit.account)
-    row = connection.execute("SELECT body FROM release WHERE reservation = ?", (reservation,)).fetchone()
-    if record is None or row is None or not is_body(row[0], record.content):
+    debit = entry_at(rows, reservation)
+    record = _about(rows, reservation, Kind.RECORD, debit.account)
+    body = rows.body(reservation)
+    if record is None or body is None or not is_body(body, record.content):
         raise LedgerError(f"the release kept for entry {reservation} is missing or has been altered")
     try:
-        return from_bytes(row[0])
+        return from_bytes(body)
     except ValueError:
         raise LedgerError(f"the release kept for entry {reservation} was stored by another version of dpsql") from None
 
 
-def _about(connection: sqlite3.Connection, reservation: int, kind: Kind, account: str) -> Entry | None:
-    row = connection.execute(
-        "SELECT id FROM entry WHERE reservation = ? AND reservation > 0 AND kind = ? AND account = ? LIMIT 1",
-        (reservation, kind.value, account),
-    ).fetchone()
-    if row is None:
+def _about(rows: Rows, reservation: int, kind: Kind, account: str) -> Entry | None:
+    number = rows.about(reservation, kind, account)
+    if number is None:
         return None
-    entry = entry_at(connection, row[0])
+    entry = entry_at(rows, number)
     if (entry.reservation, entry.kind, entry.account) != (reservation, kind, account):
         raise LedgerError(f"entry {entry.id} is not what the index says")
     return entry
 
 
-def entries(connection: sqlite3.Connection, user: str | None, after: int, limit: int) -> tuple[Entry, ...]:
+def total_before(rows: Rows, account: str, at: int) -> Cost:
+    """The account's total before a time. An entry that an index has lost makes it too small, so spending too large."""
+    number = rows.last_before(account, at)
+    if number is None:
+        return Cost()
+    entry = entry_at(rows, number)
+    if entry.account != account or entry.at >= at:
+        raise LedgerError(f"entry {entry.id} is not what the index says")
+    return entry.account_total
+
+
+def entries(rows: Rows, user: str | None, after: int, limit: int) -> tuple[Entry, ...]:
     """Up to `limit` entries with an id above `after`, of one user or of all, in order."""
-    rows = connection.execute(
-        f"SELECT {ENTRY} FROM entry WHERE id > ? AND (? IS NULL OR user = ?) ORDER BY id LIMIT ?",
-        (after, user, user, limit),
-    )
-    return tuple(from_row(row) for row in rows)
+    return tuple(from_row(row) for row in rows.of(user, after, limit))

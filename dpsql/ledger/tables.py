@@ -2,11 +2,6 @@
 
 Decides what makes a file a ledger. Opening must never create, migrate or repair one, and must never go on with a
 setting that SQLite did not take: durability that was only asked for is none.
-
-Clock and windows: `entry.at` never decreases, so a clock that is put back writes the time of the last entry; a
-window's id is to be made from the later of the clock and the last entry, never from the clock alone, and an account
-never goes back to an earlier window. Then moving the clock back gains nothing, and moving it forward only uses up
-windows to come.
 """
 
 from __future__ import annotations
@@ -19,6 +14,7 @@ from urllib.parse import quote
 
 from dpsql.ledger.chain import FORMAT, Row
 from dpsql.ledger.model import LedgerError
+from dpsql.ledger.rows import INSERT_ENTRY, Rows
 
 APPLICATION_ID: Final = 0x6470736C  # "dpsl"
 
@@ -26,6 +22,7 @@ _TABLES: Final = f"""
 CREATE TABLE entry (
   id INTEGER PRIMARY KEY,
   at INTEGER NOT NULL,
+  clock TEXT NOT NULL,
   kind TEXT NOT NULL,
   user TEXT NOT NULL,
   account TEXT NOT NULL,
@@ -47,8 +44,11 @@ CREATE TABLE entry (
   hash TEXT NOT NULL
 );
 CREATE INDEX entry_about ON entry (reservation, kind, account) WHERE reservation > 0;
+CREATE INDEX entry_account ON entry (account, at) WHERE kind IN ('debit', 'view');
+CREATE INDEX entry_user ON entry ("user");
 CREATE TABLE release (reservation INTEGER PRIMARY KEY, key TEXT NOT NULL, body BLOB NOT NULL);
 CREATE INDEX release_key ON release (key, reservation);
+CREATE TABLE checkpoint (entry INTEGER PRIMARY KEY, body BLOB NOT NULL);
 CREATE TRIGGER entry_kept BEFORE DELETE ON entry BEGIN SELECT RAISE(ABORT, 'append-only'); END;
 CREATE TRIGGER entry_fixed BEFORE UPDATE ON entry BEGIN SELECT RAISE(ABORT, 'append-only'); END;
 CREATE TRIGGER release_kept BEFORE DELETE ON release BEGIN SELECT RAISE(ABORT, 'append-only'); END;
@@ -56,12 +56,6 @@ CREATE TRIGGER release_fixed BEFORE UPDATE ON release BEGIN SELECT RAISE(ABORT, 
 PRAGMA application_id = {APPLICATION_ID};
 PRAGMA user_version = {FORMAT};
 """
-
-ENTRY: Final = (
-    'id, at, kind, user, account, "window", key, statement, reservation, gate, epsilon, rho, delta, account_epsilon, '
-    "account_rho, account_delta, dataset_epsilon, dataset_rho, dataset_delta, content, hash"
-)
-INSERT_ENTRY: Final = f"INSERT INTO entry ({ENTRY}) VALUES ({', '.join('?' * 21)})"
 
 _SETTINGS: Final[tuple[tuple[str, str, object], ...]] = (
     ("journal_mode", "WAL", "wal"),
@@ -86,7 +80,16 @@ _REASONS: Final = {
 }
 
 
-def reason(error: sqlite3.Error) -> str:
+def rows_of(connection: sqlite3.Connection) -> Rows:
+    """The tables, within the connection's transaction."""
+    return Rows(connection.execute)
+
+
+FAULTS: Final = (sqlite3.Error, UnicodeDecodeError)
+"""What SQLite may raise: of a damaged file, even the text of an error may be unreadable."""
+
+
+def reason(error: Exception) -> str:
     """Why SQLite failed, in our words: its own may quote what is stored."""
     name: str = getattr(error, "sqlite_errorname", None) or "unreadable"
     for prefix, words in _REASONS.items():
@@ -111,7 +114,7 @@ def connect(path: Path) -> sqlite3.Connection:
     try:
         _check_identity(connection, path)
         _configure(connection, path)
-    except sqlite3.Error as error:
+    except FAULTS as error:
         connection.close()
         raise LedgerError(f"the ledger {path} cannot be opened: {reason(error)}") from None
     except LedgerError:

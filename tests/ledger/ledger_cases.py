@@ -19,8 +19,9 @@ from typing import Final
 from dpsql.dp.accounting import Limits
 from dpsql.errors import Failed
 from dpsql.ledger import Ask, BudgetExhausted, Ledger, LedgerError, init_ledger, open_ledger
+from dpsql.ledger.durable import DurableLedger
 from dpsql.ledger.places import Places
-from dpsql.ledger.sqlite import SqliteLedger
+from dpsql.ledger.sqlite import SqliteStore
 from dpsql.types import Cost, Release, Reservation
 
 DATASET: Final = "flights"
@@ -98,7 +99,8 @@ def start(*arguments: str) -> subprocess.Popen[str]:
 
 def connection_of(ledger: Ledger) -> sqlite3.Connection:
     """The connection inside, for faults to be put in."""
-    assert isinstance(ledger, SqliteLedger)
+    assert isinstance(ledger, DurableLedger)
+    assert isinstance(ledger._store, SqliteStore)
     return ledger._store._connection
 
 

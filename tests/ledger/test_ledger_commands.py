@@ -15,7 +15,7 @@ from dpsql.commands.ledger import ledger
 from dpsql.dp.accounting import fits, rho_from_epsilon
 from dpsql.dp.privacy import UNITS
 from dpsql.errors import Rejected
-from dpsql.ledger import BudgetExhausted, LedgerError, open_ledger
+from dpsql.ledger import BudgetExhausted, LedgerError, Spending, open_ledger
 from dpsql.ledger.balance import dataset_balance, in_epsilon, user_balance
 from dpsql.ledger.words import rounded_down, rounded_up
 from dpsql.policy.load import load
@@ -113,7 +113,7 @@ def test_what_is_left_still_fits(spent: str, tmp_path: Path) -> None:
     assert budget_of_team is not None
     delta = budget_of_team.delta / 2
     before = priced(spent, delta)
-    balance = user_balance(policy, budget_of_team, before)
+    balance = user_balance(policy, budget_of_team, Spending(before))
     if balance.epsilon_left:
         assert fits(before, priced(str(balance.epsilon_left), delta), balance.limits)
     assert not fits(before, priced(str(balance.epsilon_left + Decimal("2e-6")), delta), balance.limits)

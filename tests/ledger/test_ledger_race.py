@@ -23,5 +23,5 @@ def test_exactly_what_fits(whose: str, tmp_path: Path) -> None:
     assert verify_ledger(url, DATASET).debits == FITTING
     ledger = open_ledger(url, DATASET)
     assert ledger.dataset_spent().rho == FITTING * COST.rho
-    assert sum(spent.rho for _, _, spent in ledger.accounts()) == FITTING * COST.rho
+    assert sum(spent.rho for _, spent in ledger.accounts()) == FITTING * COST.rho
     ledger.close()

@@ -64,7 +64,7 @@ def test_one_bit_changed_anywhere(tmp_path: Path) -> None:
         "DELETE FROM release WHERE reservation = 2",
         "INSERT INTO release VALUES (999, 'key 0', x'00')",
         "UPDATE release SET reservation = reservation + 1000",
-        'INSERT INTO entry SELECT id + 1, at, kind, user, account, "window", key, statement, reservation, gate, '
+        'INSERT INTO entry SELECT id + 1, at, clock, kind, user, account, "window", key, statement, reservation, gate, '
         "epsilon, rho, delta, account_epsilon, account_rho, account_delta, dataset_epsilon, dataset_rho, "
         "dataset_delta, content, hash FROM entry WHERE id = (SELECT max(id) FROM entry)",
         "PRAGMA application_id = 1",
