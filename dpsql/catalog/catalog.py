@@ -68,10 +68,9 @@ class Catalog:
     def answer(self, text: str, parameters: tuple[tuple[SqlType, WireValue], ...], context: Context) -> Relation:
         tree = self._tree(text)
         sql = rewrite(tree, context, self._schema.policy.dataset, [value for _, value in parameters])
-        database = self._database()
-        columns = _columns(tree, database.columns(sql))
-        rows = database.rows(sql)
-        return Relation(columns, tuple(tuple(map(_value, row, columns)) for row in rows))
+        found = self._database().run(sql)
+        columns = _columns(tree, found.columns)
+        return Relation(columns, tuple(tuple(map(_value, row, columns)) for row in found.rows))
 
     def close(self) -> None:
         with self._lock:

@@ -6,8 +6,10 @@ connection or an extension, and holds nothing but the policy's and Postgres's ow
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import duckdb
 
@@ -30,6 +32,17 @@ _LOCKS = (
     "SET allow_community_extensions = false",
     "SET lock_configuration = true",
 )
+
+
+log = logging.getLogger("dpsql.catalog")
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A result: (name, DuckDB type) of each column, and the rows."""
+
+    columns: tuple[tuple[str, str], ...]
+    rows: list[tuple[object, ...]]
 
 
 class Database:
@@ -55,22 +68,21 @@ class Database:
 
     def columns(self, sql: str) -> tuple[tuple[str, str], ...]:
         """(name, DuckDB type) of a query's columns, without running it."""
-        return tuple((str(name), str(type)) for name, type, *_ in self._run(f"DESCRIBE {sql}"))
+        return tuple((str(name), str(type)) for name, type, *_ in self.run(f"DESCRIBE {sql}").rows)
 
-    def rows(self, sql: str) -> list[tuple[object, ...]]:
-        return self._run(sql)
-
-    def _run(self, sql: str) -> list[tuple[object, ...]]:
+    def run(self, sql: str) -> Found:
         """Raises Rejected: 0A000 for what DuckDB cannot do, 57014 over the time, 54001 over the rows."""
         cursor = self._connection.cursor()
         timer = threading.Timer(MAX_SECONDS, cursor.interrupt)
         timer.daemon = True
         timer.start()
         try:
-            rows: list[tuple[object, ...]] = cursor.execute(sql).fetchmany(MAX_ROWS + 1)
+            rows = cursor.execute(sql).fetchmany(MAX_ROWS + 1)
+            columns = tuple((str(name), str(type)) for name, type, *_ in cursor.description or ())
         except duckdb.InterruptException:
             raise Rejected("the catalog query took too long", sqlstate=CANCELLED) from None
-        except duckdb.Error:
+        except duckdb.Error as error:
+            log.info("a catalog query cannot be answered: %s", type(error).__name__)
             raise Rejected(
                 "this catalog query is not supported",
                 sqlstate=NOT_SUPPORTED,
@@ -81,7 +93,7 @@ class Database:
             cursor.close()
         if len(rows) > MAX_ROWS:
             raise Rejected(f"a catalog query returns at most {MAX_ROWS} rows", sqlstate=TOO_COMPLEX)
-        return rows
+        return Found(columns, rows)
 
     def close(self) -> None:
         self._connection.close()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from dpsql.compiler import kinds, queries
+from dpsql.compiler import kinds, nesting, queries
 from dpsql.compiler.kinds import Statement, Unsupported
 from dpsql.compiler.reader import Reader
 from dpsql.compiler.tokens import Token, scan
@@ -24,6 +24,7 @@ def split(text: str) -> tuple[Statement, ...]:
     it may be run. A single statement that is malformed or refused is an `Unsupported` among the others.
     """
     scanned = scan(text)
+    nesting.check(scanned.tokens)
     statements = tuple(_classify(Reader(scanned.plain, tokens)) for tokens in _parts(scanned.tokens))
     return statements or (kinds.Empty(),)
 

@@ -1,7 +1,7 @@
 """Text to tokens by PostgreSQL's lexical rules, within fixed limits: the first thing that looks at a client's text.
 
-Decides where words, literals, quoted names and comments begin and end, and refuses text that is too long, too deep or
-holds characters that could hide something. It must never read meaning into a token, nor cost more than a linear scan
+Decides where words, literals, quoted names and comments begin and end, and refuses text that is too long or holds
+characters that could hide something. It must never read meaning into a token, nor cost more than a linear scan
 of a bounded text. `standard_conforming_strings` is always on: a backslash means something in E'' strings only.
 """
 
@@ -16,7 +16,6 @@ from dpsql.errors import SYNTAX, TOO_COMPLEX, Rejected
 
 MAX_BYTES = 64 * 1024
 MAX_TOKENS = 5_000
-MAX_DEPTH = 100
 
 
 @unique
@@ -83,7 +82,6 @@ _KINDS = {
     "word": TokenKind.WORD,
     "symbol": TokenKind.SYMBOL,
 }
-_PREFIX_SYMBOLS = ("-", "+", "~", "@", "!", "|")
 
 
 def scan(text: str) -> Scan:
@@ -102,7 +100,6 @@ def scan(text: str) -> Scan:
                 sqlstate=TOO_COMPLEX,
                 hint="Split it into several statements, or join with a public table instead of listing values.",
             )
-    _check_depth(tokens)
     return Scan(_blank(text, comments), tuple(tokens))
 
 
@@ -189,45 +186,6 @@ def fold(word: str) -> str:
     if word.isascii():
         return word.lower()
     return "".join(letter.lower() if letter.isascii() else letter for letter in word)
-
-
-def _check_depth(tokens: list[Token]) -> None:
-    """Bounds what a recursive parser would meet: brackets, CASE, and runs of prefix operators inside each other."""
-    outside: list[int] = []
-    opened: list[Token] = []
-    depth = run = 0
-    for token in tokens:
-        if token.is_symbol("(", "[") or token.is_word("case"):
-            outside.append(depth - run)
-            opened.append(token)
-            depth, run = depth + 1, 0
-        elif token.is_word("not") or token.is_symbol(*_PREFIX_SYMBOLS):
-            depth, run = depth + 1, run + 1
-        else:
-            depth, run = depth - run, 0
-            if _closes(token, opened):
-                opened.pop()
-                depth = outside.pop()
-        if depth > MAX_DEPTH:
-            raise Rejected(
-                f"the text is nested more than {MAX_DEPTH} levels deep",
-                sqlstate=TOO_COMPLEX,
-                position=token.start + 1,
-            )
-    if any(token.is_symbol("(", "[") for token in opened):
-        raise Rejected("syntax error at end of input: a bracket is not closed", sqlstate=SYNTAX)
-
-
-def _closes(token: Token, opened: list[Token]) -> bool:
-    """Whether `token` closes the innermost bracket or CASE; raises Rejected 42601 for a bracket that closes nothing."""
-    if token.is_word("end"):
-        return bool(opened) and opened[-1].is_word("case")
-    if not token.is_symbol(")", "]"):
-        return False
-    pair = "(" if token.text == ")" else "["
-    if not opened or not opened[-1].is_symbol(pair):
-        raise Rejected(f'syntax error at or near "{token.text}"', sqlstate=SYNTAX, position=token.start + 1)
-    return True
 
 
 def _blank(text: str, spans: list[tuple[int, int]]) -> str:

@@ -13,7 +13,7 @@ from dpsql.compiler import kinds, statements
 from dpsql.compiler.kinds import Statement
 from dpsql.errors import PROTOCOL, SYNTAX, Rejected
 from dpsql.pgwire import messages as wire
-from dpsql.pgwire.messages import BackendMessage, FrontendMessage
+from dpsql.pgwire.messages import BackendMessage, SessionMessage
 from dpsql.pgwire.values import decode_value, formats
 from dpsql.session import copy, replies, settings, startup
 from dpsql.session.ports import CancelToken, Engine, WireParameters
@@ -23,6 +23,7 @@ from dpsql.session.state import State
 from dpsql.session.transaction import Transaction
 
 Replies = Iterator[BackendMessage]
+Extended = wire.Parse | wire.Bind | wire.Describe | wire.Execute | wire.Close | wire.Unreadable
 
 
 class Session:
@@ -45,7 +46,7 @@ class Session:
         """Stops the statement that runs now, if one does; what it has debited stays debited."""
         self._state.cancel.cancel()
 
-    def handle(self, event: FrontendMessage) -> Replies:
+    def handle(self, event: SessionMessage) -> Replies:
         """The replies to one message, made while they are taken."""
         match event:
             case wire.Query(text):
@@ -56,9 +57,12 @@ class Session:
                 error = Rejected("function calls of the old protocol are not supported", hint="Use SELECT.")
                 yield from self._fail(error)
                 yield from self._ready()
+            case wire.Unreadable(simple=True):
+                yield from self._fail(_unreadable(event))
+                yield from self._ready()
             case _ if self._skipping:
                 return
-            case wire.Parse() | wire.Bind() | wire.Describe() | wire.Execute() | wire.Close():
+            case wire.Parse() | wire.Bind() | wire.Describe() | wire.Execute() | wire.Close() | wire.Unreadable():
                 yield from self._guarded(event)
             case _:
                 return
@@ -122,7 +126,7 @@ class Session:
 
     # --- extended query --------------------------------------------------------------------------------------------
 
-    def _guarded(self, event: wire.Parse | wire.Bind | wire.Describe | wire.Execute | wire.Close) -> Replies:
+    def _guarded(self, event: Extended) -> Replies:
         try:
             match event:
                 case wire.Parse():
@@ -136,6 +140,8 @@ class Session:
                 case wire.Close(kind, name):
                     self._close(kind, name)
                     yield wire.CloseComplete()
+                case wire.Unreadable():
+                    raise _unreadable(event)
         except Exception as error:
             self._skipping = True
             yield from self._fail(error)
@@ -248,6 +254,10 @@ class Session:
                 yield wire.ParameterStatus(name, value)
         self._reported = now
         yield wire.ReadyForQuery(state.transaction.status)
+
+
+def _unreadable(event: wire.Unreadable) -> Rejected:
+    return Rejected(event.message, sqlstate=event.sqlstate)
 
 
 def _copied(statement: Statement) -> kinds.CopyOut | None:

@@ -106,7 +106,7 @@ class Client:
     def __post_init__(self) -> None:
         self.session = Session(self.engine, "alice", "demo", self.parameters, pid=7)
 
-    def send(self, *events: m.FrontendMessage) -> list[m.BackendMessage]:
+    def send(self, *events: m.SessionMessage) -> list[m.BackendMessage]:
         return [reply for event in events for reply in self.session.handle(event)]
 
     def query(self, text: str) -> list[str]:

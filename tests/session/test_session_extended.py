@@ -104,7 +104,7 @@ def test_portals_end_with_the_transaction() -> None:
 
 def test_after_an_error_all_is_skipped_until_sync() -> None:
     client = Client()
-    events: list[m.FrontendMessage] = [
+    events: list[m.SessionMessage] = [
         m.Parse("", "SELECT missing"),
         m.Bind("", ""),
         m.Execute(""),
@@ -119,8 +119,8 @@ def test_after_an_error_all_is_skipped_until_sync() -> None:
 def test_a_thousand_executes_with_an_error_in_the_middle() -> None:
     client = Client()
     client.send(m.Query("SET dpsql.notices = off"), m.Parse("s", "SHOW dpsql.mechanism"))
-    good: list[m.FrontendMessage] = [m.Bind("", "s"), m.Execute("")]
-    events: list[m.FrontendMessage] = [*good * 500, m.Bind("", "nosuch"), *good * 500, m.Sync()]
+    good: list[m.SessionMessage] = [m.Bind("", "s"), m.Execute("")]
+    events: list[m.SessionMessage] = [*good * 500, m.Bind("", "nosuch"), *good * 500, m.Sync()]
     replies = words(client.send(*events))
     assert replies.count("'SHOW'") == 500
     assert replies[-2:] == ["error 26000", "ready I"]
@@ -172,6 +172,13 @@ def test_too_many_statements_and_portals() -> None:
 
 def test_function_call_is_refused_in_step() -> None:
     assert words(Client().send(m.FunctionCall(1))) == ["error 0A000", "ready I"]
+
+
+def test_unreadable_messages_fail_like_what_they_stand_for() -> None:
+    client = Client()
+    assert words(client.send(m.Unreadable(True, "54001", "too long"))) == ["error 54001", "ready I"]
+    unreadable = m.Unreadable(False, "22021", "not UTF-8")
+    assert words(client.send(unreadable, m.Parse("", "SELECT 1"), m.Sync())) == ["error 22021", "ready I"]
 
 
 # --- SQL statements and cursors ------------------------------------------------------------------------------------

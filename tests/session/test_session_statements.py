@@ -107,6 +107,12 @@ def test_texts_without_structure(text: str) -> None:
         "SELECT " + "$a$$a$" * 10_000,
         "SELECT 1;" * 7_000,
         "EXPLAIN " * 8_000,
+        "SELECT 1 FROM a" + " JOIN b" * 22,
+        "SELECT 1 FROM a" + " LEFT JOIN (b JOIN (c" * 6 + "))" * 6,
+        "SELECT 1 WHERE" + " NATURAL JOIN" * 24,
+        "SELECT " + "ARRAY[" * 24 + "1" + "]" * 24,
+        "SELECT " + "numeric(" * 24 + "1" + ")" * 24,
+        "SELECT " + "a BETWEEN if " * 24 + "1",
     ],
 )
 def test_limits_are_answered_at_once(text: str) -> None:
@@ -115,6 +121,21 @@ def test_limits_are_answered_at_once(text: str) -> None:
         split(text)
     assert caught.value.sqlstate == "54001"
     assert time.perf_counter() - started < 0.1 * _slack()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT 1 FROM a" + " JOIN b ON TRUE" * 300,
+        "SELECT 1 FROM a" + " NATURAL LEFT OUTER JOIN b" * 100 + " CROSS JOIN c" * 100,
+        "SELECT 1 FROM a JOIN b JOIN c JOIN d ON TRUE ON TRUE ON TRUE",
+        "SELECT ARRAY[ARRAY[1, 2], ARRAY[3]], a[1][2], " + ", ".join(["date(x)::numeric(10, 2)"] * 100),
+        "SELECT " + "(" * 99 + "1" + ")" * 99,
+        "SELECT " + "CASE WHEN NOT x THEN -1 END, " * 200 + "1",
+    ],
+)
+def test_ordinary_nesting_is_allowed(text: str) -> None:
+    assert isinstance(one(text), k.Select)
 
 
 def _slack() -> float:

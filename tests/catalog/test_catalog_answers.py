@@ -1,0 +1,314 @@
+"""The catalog: who answers, what is visible, what clients ask at start and in \\d, and what is refused."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from catalog_fakes import CONTEXT, SCHEMA
+
+from dpsql.catalog.catalog import Catalog
+from dpsql.catalog.rows import oid_of, rows_for, table_oid
+from dpsql.catalog.snapshot import snapshot
+from dpsql.compiler import kinds
+from dpsql.compiler.statements import split
+from dpsql.errors import Rejected
+from dpsql.pgwire import values as wire
+from dpsql.pgwire.values import WireValue
+from dpsql.types import TEXT, Kind, SqlType
+
+TRACES = Path(__file__).with_name("client_queries.sql")
+
+
+@pytest.fixture(scope="module")
+def catalog() -> Iterator[Catalog]:
+    made = Catalog(SCHEMA, "alice")
+    yield made
+    made.close()
+
+
+def rows(catalog: Catalog, text: str, *parameters: WireValue) -> list[tuple[object, ...]]:
+    assert catalog.is_catalog(text)
+    return list(catalog.answer(text, tuple((TEXT, value) for value in parameters), CONTEXT).rows)
+
+
+# --- routing -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("SELECT * FROM pg_catalog.pg_class", True),
+        ("SELECT * FROM pg_class", True),
+        ('SELECT * FROM "pg_catalog"."pg_class"', True),
+        ("SELECT * FROM shop.information_schema.tables", True),
+        ("SELECT * FROM PG_CATALOG.PG_CLASS", True),
+        ("WITH x AS (SELECT oid FROM pg_type) SELECT * FROM x", True),
+        ("SELECT version()", True),
+        ("SELECT pg_catalog.version()", True),
+        ("SELECT current_user, session_user", True),
+        ("SELECT current_schema()", True),
+        ("SELECT * FROM current_database()", True),
+        ("SELECT * FROM unnest(current_schemas(true))", True),
+        ("SELECT 'orders'::regclass::oid", True),
+        ("SELECT * FROM pg_catalog.pg_nosuch", True),
+        ("SELECT COUNT(*) FROM orders", False),
+        ("SELECT 1", False),
+        ("SELECT 1 + 1 AS version", False),
+        ("SELECT 'pg_class', \"pg_class\" FROM orders", False),
+        ("SELECT * FROM public.pg_class", False),
+        ('SELECT * FROM "PG_CLASS"', False),
+        ("SELECT * FROM tables", False),
+        ("WITH pg_class AS (SELECT COUNT(*) FROM orders) SELECT * FROM pg_class", False),
+        ("SELECT COUNT(*) FROM orders WHERE state = current_user", False),
+        ("SELECT FROM FROM", False),
+    ],
+)
+def test_routing_by_resolved_names(catalog: Catalog, text: str, expected: bool) -> None:
+    assert catalog.is_catalog(text) is expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT * FROM pg_class, orders",
+        "SELECT * FROM orders WHERE EXISTS (SELECT 1 FROM pg_class)",
+        "SELECT (SELECT COUNT(*) FROM orders) FROM pg_namespace",
+        "WITH x AS (SELECT * FROM orders) SELECT * FROM x, pg_type",
+    ],
+)
+def test_mixtures_are_refused(catalog: Catalog, text: str) -> None:
+    with pytest.raises(Rejected) as caught:
+        catalog.is_catalog(text)
+    assert caught.value.sqlstate == "42501"
+
+
+# --- what is visible -----------------------------------------------------------------------------------------------
+
+
+def test_only_the_roles_tables_are_visible(catalog: Catalog) -> None:
+    text = "SELECT table_name FROM information_schema.tables ORDER BY 1"
+    assert rows(catalog, text) == [("countries",), ("customers",), ("orders",)]
+    everything = {
+        str(value)
+        for schema, name in snapshot().relations
+        for row in rows(catalog, f'SELECT * FROM {schema}."{name}"')
+        for value in row
+    }
+    assert "orders" in everything
+    assert not any("salaries" in value or "secret" in value or "carol" in value for value in everything)
+
+
+def test_another_user_has_another_catalog() -> None:
+    assert ("pg_catalog", "pg_class") in rows_for(SCHEMA, "carol")
+    names = {row["relname"] for row in rows_for(SCHEMA, "carol")["pg_catalog", "pg_class"]}
+    assert "salaries" in names
+    strangers = {row["relname"] for row in rows_for(SCHEMA, "mallory")["pg_catalog", "pg_class"]}
+    assert not strangers & {"orders", "salaries", "customers", "countries"}
+
+
+def test_nothing_tells_of_the_data(catalog: Catalog) -> None:
+    assert rows(catalog, "SELECT DISTINCT reltuples, relpages FROM pg_class") == [(-1.0, 0)]
+    assert rows(catalog, "SELECT * FROM pg_stats") == []
+    assert rows(catalog, "SELECT * FROM pg_stat_activity") == []
+    assert rows(catalog, "SELECT pg_total_relation_size('orders'::regclass), pg_database_size('shop')") == [(0, 0)]
+
+
+def test_oids_are_stable_and_distinct() -> None:
+    assert table_oid("orders") == 578018159
+    found = [oid_of(kind, name) for kind in ("table", "index", "role") for name in ("a", "b", "orders")]
+    assert len(set(found)) == len(found)
+    assert all(16_384 <= oid < 2**31 for oid in found)
+
+
+def test_comments_tell_bounds_and_unit(catalog: Catalog) -> None:
+    found = rows(
+        catalog,
+        "SELECT a.attname, col_description(a.attrelid, a.attnum) FROM pg_attribute a "
+        "WHERE a.attrelid IN ('orders'::regclass, 'customers'::regclass) ORDER BY 1",
+    )
+    assert {str(name): comment for name, comment in found} == {
+        "age": "From 0 to 120, or NULL",
+        "amount": "From 0 to 500.00",
+        "country": "A key of countries.code",
+        "customer": "No bounds: for filters, COUNT and as a private key",
+        "id": "Privacy unit (customer): usable in COUNT(DISTINCT) and joins",
+        "note": "No bounds: for filters, COUNT and as a private key",
+        "ordered": "No bounds: for filters, COUNT and as a private key",
+        "state": "One of new, paid, sent",
+    }
+    tables = dict(rows(catalog, "SELECT relname, obj_description(oid, 'pg_class') FROM pg_class WHERE relkind = 'r'"))
+    assert tables["countries"] == "Public: answered exactly and free."
+    assert "at most 3 groups, 10 rows in each" in str(tables["orders"])
+
+
+# --- what clients ask ----------------------------------------------------------------------------------------------
+
+
+def test_session_functions(catalog: Catalog) -> None:
+    text = "SELECT version(), current_user, session_user, current_database(), current_schema(), pg_backend_pid()"
+    answer = catalog.answer(text, (), CONTEXT)
+    assert answer.rows == (("PostgreSQL 15.14 (dpsql)", "alice", "alice", "shop", "public", 42),)
+    names = [column.name for column in answer.columns]
+    assert names == ["version", "current_user", "session_user", "current_database", "current_schema", "pg_backend_pid"]
+    assert rows(catalog, "SELECT current_setting('TimeZone'), current_setting('nosuch', true)") == [("UTC", None)]
+    assert rows(catalog, "SELECT current_setting('jit') AS cur, set_config('jit', 'off', false) AS new") == [
+        ("on", "on")
+    ]
+    assert rows(catalog, "SELECT * FROM unnest(current_schemas(true))") == [("pg_catalog",), ("public",)]
+    assert rows(catalog, "SELECT (pg_catalog.current_schemas(true))[1]") == [("pg_catalog",)]
+
+
+def test_psql_d(catalog: Catalog) -> None:
+    oid = rows(
+        catalog,
+        "SELECT c.oid, n.nspname, c.relname FROM pg_catalog.pg_class c "
+        "LEFT JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace "
+        "WHERE c.relname OPERATOR(pg_catalog.~) '^(orders)$' COLLATE pg_catalog.default "
+        "AND pg_catalog.pg_table_is_visible(c.oid) ORDER BY 2, 3",
+    )
+    assert oid == [(table_oid("orders"), "public", "orders")]
+    columns = rows(
+        catalog,
+        "SELECT a.attname, pg_catalog.format_type(a.atttypid, a.atttypmod), a.attnotnull "
+        f"FROM pg_catalog.pg_attribute a WHERE a.attrelid = '{table_oid('orders')}' AND a.attnum > 0 "
+        "AND NOT a.attisdropped ORDER BY a.attnum",
+    )
+    assert columns[:3] == [("customer", "bigint", False), ("state", "text", False), ("amount", "numeric(10,2)", False)]
+
+
+def test_constraints(catalog: Catalog) -> None:
+    found = rows(
+        catalog,
+        "SELECT conrelid::pg_catalog.regclass::text, pg_catalog.pg_get_constraintdef(oid, true) "
+        "FROM pg_catalog.pg_constraint ORDER BY 1, 2",
+    )
+    assert found == [
+        ("countries", "PRIMARY KEY (code)"),
+        ("customers", "FOREIGN KEY (country) REFERENCES countries(code)"),
+        ("customers", "PRIMARY KEY (id)"),
+        ("orders", "FOREIGN KEY (customer) REFERENCES customers(id)"),
+    ]
+    index = "SELECT pg_get_indexdef(indexrelid, 0, true) FROM pg_index WHERE indrelid = 'customers'::regclass"
+    assert rows(catalog, index) == [("CREATE UNIQUE INDEX customers_pkey ON public.customers USING btree (id)",)]
+
+
+def test_types_are_postgres_types(catalog: Catalog) -> None:
+    items = "oid, relname, relkind, relnatts, reltuples, reloptions, relhasindex, oid::int8, relname || ''"
+    text = f"SELECT {items} FROM pg_class"
+    described = catalog.describe(text, (), CONTEXT)
+    kinds_ = [column.type.kind for column in described.columns]
+    assert kinds_ == [
+        Kind.OID,
+        Kind.NAME,
+        Kind.CHAR,
+        Kind.INT2,
+        Kind.FLOAT4,
+        Kind.TEXT_ARRAY,
+        Kind.BOOL,
+        Kind.INT8,
+        Kind.TEXT,
+    ]
+    assert catalog.answer(text, (), CONTEXT).columns == described.columns
+
+
+def test_parameters(catalog: Catalog) -> None:
+    text = "SELECT relname FROM pg_class WHERE relkind = ANY($1) AND oid = $2 AND relnatts > $3 AND relname LIKE $4"
+    types = catalog.describe(text, (None, None, None, None), CONTEXT).parameter_types
+    assert [type.kind for type in types] == [Kind.TEXT_ARRAY, Kind.OID, Kind.INT2, Kind.TEXT]
+    assert rows(catalog, text, ("r", "v"), table_oid("orders"), 2, "ord%") == [("orders",)]
+    quoted = "SELECT relname FROM pg_class WHERE relname = $1"
+    assert rows(catalog, quoted, "' OR 1=1 --") == []
+    with pytest.raises(Rejected):
+        rows(catalog, "SELECT relname FROM pg_class WHERE relname = $2", "x")
+
+
+def test_every_value_can_be_encoded(catalog: Catalog) -> None:
+    for schema, name in snapshot().relations:
+        answer = catalog.answer(f'SELECT * FROM {schema}."{name}"', (), CONTEXT)
+        for row in answer.rows[:50]:
+            for value, column in zip(row, answer.columns, strict=True):
+                wire.encode_value(value, column.type, 0)
+                wire.encode_value(value, column.type, 1)
+
+
+def traced() -> list[kinds.Select]:
+    texts = TRACES.read_text(encoding="utf-8").split("\n;;\n")
+    lines = ["\n".join(line for line in text.splitlines() if not line.startswith("-- =====")) for text in texts]
+    found = [getattr(statement, "query", statement) for text in lines for statement in split(text)]
+    return [query for query in found if isinstance(query, kinds.Select)]
+
+
+def test_traced_catalog_statements_are_answered(catalog: Catalog) -> None:
+    """All but those that need a function of composite type."""
+    refused, seconds = [], []
+    for query in traced():
+        if not catalog.is_catalog(query.text):
+            continue
+        started = time.perf_counter()
+        try:
+            types = catalog.describe(query.text, (), CONTEXT).parameter_types
+            catalog.answer(query.text, tuple((type, None) for type in types), CONTEXT)
+        except Rejected as error:
+            refused.append(error.message)
+        seconds.append(time.perf_counter() - started)
+    assert len(seconds) > 170
+    assert set(refused) <= {"function _pg_expandarray does not exist", "recursive catalog queries are not supported"}
+    assert len(refused) <= 3
+
+
+# --- what is refused -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "sqlstate"),
+    [
+        ("SELECT * FROM pg_catalog.pg_nosuch", "42P01"),
+        ("SELECT * FROM pg_catalog.pg_authid", "42P01"),
+        ("SELECT * FROM information_schema.nosuch", "42P01"),
+        ("SELECT nosuch FROM pg_class", "0A000"),
+        ("SELECT nosuch(oid) FROM pg_class", "42883"),
+        ("SELECT pg_sleep(10) FROM pg_class", "42883"),
+        ("SELECT pg_read_file('/etc/passwd'), version()", "42883"),
+        ("SELECT lo_import('/etc/passwd') FROM pg_class", "42883"),
+        ("SELECT pg_terminate_backend(pid) FROM pg_stat_activity", "42883"),
+        ("SELECT read_text('/etc/passwd') FROM pg_class", "42883"),
+        ("SELECT * FROM pg_class, read_csv('/etc/passwd')", "42883"),
+        ("SELECT * FROM pg_class, duckdb_settings()", "42883"),
+        ("SELECT getvariable('x') FROM pg_class", "42883"),
+        ("SELECT query('SELECT 1') FROM pg_class", "42883"),
+        ("SELECT repeat('x', 1000000000) FROM pg_class", "42883"),
+        ("SELECT set_config('dpsql.epsilon', '9', false)", "0A000"),
+        ("SELECT set_config('role', 'bob', false)", "0A000"),
+        ("SELECT current_setting('nosuch')", "42704"),
+        ("SELECT 'x'::nosuch, version()", "42704"),
+        ("WITH RECURSIVE x AS (SELECT 1 FROM pg_class UNION ALL SELECT 1 FROM x) SELECT * FROM x", "0A000"),
+        ("SELECT COUNT(*) FROM pg_attribute, pg_type, pg_attribute a, pg_type b, pg_attribute c", "57014"),
+        ("SELECT a.oid FROM pg_type a, pg_type b, pg_range c", "54001"),
+        ("SELECT oid + 1 / 0 FROM pg_class WHERE oid = $1", "42P02"),
+    ],
+)
+def test_refusals_are_clean(catalog: Catalog, monkeypatch: pytest.MonkeyPatch, text: str, sqlstate: str) -> None:
+    monkeypatch.setattr("dpsql.catalog.database.MAX_SECONDS", 0.5)
+    assert catalog.is_catalog(text)
+    with pytest.raises(Rejected) as caught:
+        catalog.answer(text, (), CONTEXT)
+    assert caught.value.sqlstate == sqlstate
+    assert rows(catalog, "SELECT current_user") == [("alice",)]
+
+
+@pytest.mark.parametrize("name", ["duckdb_tables", "sqlite_master", "/etc/passwd", "x.csv", "z_class", "pgc"])
+def test_no_other_relation_has_a_way_in(catalog: Catalog, name: str) -> None:
+    text = f'SELECT * FROM pg_class WHERE EXISTS (SELECT 1 FROM "{name}")'
+    with pytest.raises(Rejected):
+        catalog.is_catalog(text)
+    with pytest.raises(Rejected) as caught:
+        catalog.answer(f'SELECT * FROM pg_catalog."{name}"', (), CONTEXT)
+    assert caught.value.sqlstate == "42P01"
+
+
+def test_declared_parameter_types_win(catalog: Catalog) -> None:
+    described = catalog.describe("SELECT 1 FROM pg_class WHERE oid = $1", (SqlType(Kind.INT8),), CONTEXT)
+    assert described.parameter_types == (SqlType(Kind.INT8),)
