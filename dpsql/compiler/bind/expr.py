@@ -20,7 +20,15 @@ from dpsql.compiler.algebra import WIDE_MAX, Call, Case, Domain, Expr, Lit, Op
 from dpsql.compiler.bind import literals, temporal
 from dpsql.compiler.bind.scope import Field, resolve
 from dpsql.compiler.parse import name_of, only, refuse, unwrap
-from dpsql.errors import BAD_PARAMETER, NOT_SUPPORTED, OUT_OF_RANGE, TYPE_MISMATCH, UNDEFINED_FUNCTION, Rejected
+from dpsql.errors import (
+    BAD_PARAMETER,
+    NOT_SUPPORTED,
+    OUT_OF_RANGE,
+    SYNTAX,
+    TYPE_MISMATCH,
+    UNDEFINED_FUNCTION,
+    Rejected,
+)
 from dpsql.types import BOOL, FLOAT8, INT4, INT8, NUMERIC, TEXT, UNKNOWN, Kind, SqlType
 
 FLOAT_LIMIT = Fraction(10**290)
@@ -255,6 +263,8 @@ def _exists(node: exp.Expr, context: Context) -> Expr:
 
 def _in_list(node: exp.Expr, subject: Expr, context: Context) -> Expr:
     options = []
+    if not node.args["expressions"]:
+        raise refuse("IN takes at least one value", node, sqlstate=SYNTAX)
     for option in node.args["expressions"]:
         bound = _typed(bind(option, context), subject.type, option, context)
         _comparable(subject, bound, option)
@@ -361,7 +371,7 @@ def _fold(op: Op, a: Expr, b: Expr) -> Lit | None:
     if not isinstance(x, bool | str) and not isinstance(y, bool | str):
         result: Any = x + y if op == "add" else x - y if op == "sub" else x * y  # type: ignore[operator]
         integral = isinstance(result, int)
-        if integral and abs(result) >= 2**63:
+        if abs(result) >= (2**63 if integral else 10**30) or 0 < abs(result) < Fraction(1, 10**30):
             return None
         return Lit(result, (INT4 if abs(result) < 2**31 else INT8) if integral else NUMERIC)
     return None

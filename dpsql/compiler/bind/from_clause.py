@@ -84,8 +84,9 @@ def _joined(group: Group, join: exp.Join, right: Source, make: MakeContext, numb
     method = str(join.args.get("method") or "").upper()
     if side == "FULL":
         raise refuse("FULL JOIN is not supported over private rows", join, hint="Use LEFT JOIN from the private side.")
-    if method not in ("", "NATURAL"):
-        raise refuse(f"{method} JOIN is not supported", join)
+    kind = str(join.args.get("kind") or "").upper()
+    if method not in ("", "NATURAL") or kind not in ("", "INNER", "OUTER", "CROSS"):
+        raise refuse(f"{method or kind} JOIN is not supported", join)
     left = group
     if side == "RIGHT":
         left, right = Group([right]), joins.combine(group.sources, group.conditions, numbers)
