@@ -11,7 +11,7 @@ from typing import cast
 
 from sqlglot import exp
 
-from dpsql.catalog.context import Context, Description
+from dpsql.catalog.context import Context
 from dpsql.catalog.database import Database
 from dpsql.catalog.rewrite import parameter_number, rewrite
 from dpsql.catalog.routing import Route, relation, route
@@ -21,7 +21,7 @@ from dpsql.compiler.parse import name_of
 from dpsql.errors import Failed
 from dpsql.pgwire.values import WireValue
 from dpsql.policy.schema import Schema
-from dpsql.types import TEXT, Column, Kind, Relation, SqlType, Value
+from dpsql.types import TEXT, Column, Description, Kind, Relation, SqlType, Value
 
 _KINDS = {
     "BOOLEAN": Kind.BOOL,
@@ -89,6 +89,27 @@ class Catalog:
             if self._made is None:
                 self._made = Database(rows_for(self._schema, self._user))
             return self._made
+
+
+class Catalogs:
+    """The catalogs of all users: one for each, made when first asked for."""
+
+    def __init__(self, schema: Schema) -> None:
+        self._schema = schema
+        self._lock = threading.Lock()
+        self._made: dict[str, Catalog] = {}
+
+    def of(self, user: str) -> Catalog:
+        with self._lock:
+            if user not in self._made:
+                self._made[user] = Catalog(self._schema, user)
+            return self._made[user]
+
+    def close(self) -> None:
+        with self._lock:
+            for catalog in self._made.values():
+                catalog.close()
+            self._made.clear()
 
 
 # --- types ---------------------------------------------------------------------------------------------------------

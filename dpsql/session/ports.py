@@ -8,14 +8,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
-from decimal import Decimal
 from typing import Literal, Protocol
 
-from dpsql.catalog.context import Context, Description
+from dpsql.catalog.context import Context
 from dpsql.errors import CANCELLED, Rejected
 from dpsql.pgwire.values import WireValue
-from dpsql.types import Relation, SqlType, Value
+from dpsql.types import Answer, Description, Mechanism, Parameters, Relation, Settings, SqlType
 
 __all__ = [
     "Answer",
@@ -30,32 +28,8 @@ __all__ = [
     "WireParameters",
 ]
 
-Mechanism = Literal["auto", "laplace", "gaussian"]
-Parameters = tuple[tuple[SqlType, Value], ...]
 WireParameters = tuple[tuple[SqlType, WireValue], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """What of a session's settings changes an answer or its price. None leaves it to the role or the policy.
-
-    `statement_timeout` is in seconds; the policy's own limit stays in force.
-    """
-
-    epsilon: Decimal | None = None
-    mechanism: Mechanism = "auto"
-    max_groups: int | None = None
-    max_error: Decimal | None = None
-    notices: bool = True
-    statement_timeout: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """A query's rows, and what the user should be told of price and replay."""
-
-    relation: Relation
-    notices: tuple[str, ...] = ()
+"""Parameters as they came; those of catalog queries may be arrays."""
 
 
 class CancelToken:
@@ -71,11 +45,11 @@ class CancelToken:
         return self._cancelled
 
     def cancel(self) -> None:
+        # Under the lock, so that no interrupt comes after its block has ended and hits what runs next.
         with self._lock:
             self._cancelled = True
-            interrupts = tuple(self._interrupts)
-        for interrupt in interrupts:
-            interrupt()
+            for interrupt in self._interrupts:
+                interrupt()
 
     def check(self) -> None:
         """Raises Rejected 57014 once cancelled."""

@@ -6,7 +6,7 @@ reach rows but through those two.
 
 from __future__ import annotations
 
-from typing import cast
+from typing import Literal, cast
 
 from dpsql.compiler import kinds
 from dpsql.compiler.kinds import Statement
@@ -16,7 +16,7 @@ from dpsql.session import commands, settings
 from dpsql.session.ports import Description, Parameters, WireParameters
 from dpsql.session.prepared import Portal, Prepared, Result
 from dpsql.session.state import State
-from dpsql.types import TEXT, UNKNOWN, Column, Kind, SqlType
+from dpsql.types import TEXT, UNKNOWN, Column, Kind, Relation, SqlType
 
 BUDGET = "dpsql.budget"
 
@@ -52,8 +52,7 @@ def describe(state: State, statement: Statement, types: Types) -> Description | 
         case kinds.Select():
             return _describe_query(state, statement, types)
         case kinds.Explain(query, format):
-            json = SqlType(Kind.JSON) if format == "json" else TEXT
-            return Description(_describe_query(state, query, types).parameter_types, (Column("QUERY PLAN", json),))
+            return Description(_describe_query(state, query, types).parameter_types, _plan_columns(format))
         case kinds.Show(name):
             columns = state.engine.budget(state.user).columns if name == BUDGET else settings.show_columns(name)
             return Description((), columns)
@@ -139,7 +138,11 @@ def _explain(state: State, statement: kinds.Explain, parameters: WireParameters)
     relation = state.engine.explain(
         state.user, query.text, query.offset, settings.for_engine(values), scalars(parameters), statement.format
     )
-    return Result("EXPLAIN", relation)
+    return Result("EXPLAIN", Relation(_plan_columns(statement.format), relation.rows))
+
+
+def _plan_columns(format: Literal["text", "json"]) -> tuple[Column, ...]:
+    return (Column("QUERY PLAN", SqlType(Kind.JSON) if format == "json" else TEXT),)
 
 
 def _declare(state: State, statement: kinds.Declare) -> Result:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from catalog_fakes import CONTEXT, SCHEMA
 
-from dpsql.catalog.catalog import Catalog
+from dpsql.catalog.catalog import Catalog, Catalogs
 from dpsql.catalog.rows import oid_of, rows_for, table_oid
 from dpsql.catalog.snapshot import snapshot
 from dpsql.compiler import kinds
@@ -139,7 +139,8 @@ def test_comments_tell_bounds_and_unit(catalog: Catalog) -> None:
         "ordered": "No bounds: for filters, COUNT and as a private key",
         "state": "One of new, paid, sent",
     }
-    tables = dict(rows(catalog, "SELECT relname, obj_description(oid, 'pg_class') FROM pg_class WHERE relkind = 'r'"))
+    text = "SELECT relname, obj_description(oid, 'pg_class') FROM pg_class WHERE relkind = 'r'"
+    tables = {str(name): comment for name, comment in rows(catalog, text)}
     assert tables["countries"] == "Public: answered exactly and free."
     assert "at most 3 groups, 10 rows in each" in str(tables["orders"])
 
@@ -307,6 +308,13 @@ def test_no_other_relation_has_a_way_in(catalog: Catalog, name: str) -> None:
     with pytest.raises(Rejected) as caught:
         catalog.answer(f'SELECT * FROM pg_catalog."{name}"', (), CONTEXT)
     assert caught.value.sqlstate == "42P01"
+
+
+def test_one_catalog_for_each_user() -> None:
+    catalogs = Catalogs(SCHEMA)
+    assert catalogs.of("alice") is catalogs.of("alice")
+    assert catalogs.of("alice") is not catalogs.of("carol")
+    catalogs.close()
 
 
 def test_declared_parameter_types_win(catalog: Catalog) -> None:
