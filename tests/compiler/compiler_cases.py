@@ -38,9 +38,20 @@ TEXTS: dict[str, str] = {
     "rows multiplied, no key": "SELECT COUNT(*), SUM(p.age) FROM people p CROSS JOIN shops s",
 }
 
+_TENTHS = ", ".join(f"{i / 10:.1f}" for i in range(45))
+_DAYS = ", ".join(f"DATE '2020-{month:02}-{day:02}'" for month in (1, 2) for day in range(1, 25))
+
+EQUAL_KEYS: dict[str, str] = {
+    "equal numbers listed twice": "SELECT score, COUNT(*) FROM people "
+    f"WHERE score IN ({_TENTHS}, 0.30000000000000001, '0.3', 3e-1) GROUP BY score",
+    "equal moments listed twice": "SELECT at, COUNT(*) FROM visits "
+    f"WHERE at IN ({_DAYS}, TIMESTAMP '2020-02-03 00:00:00') GROUP BY at",
+}
+"""More than 40 values, two of them equal in the backend only: a row must find one index."""
+
 
 def cases() -> dict[str, Statement]:
     return {
-        **{name: Statement(text, TERMS) for name, text in TEXTS.items()},
+        **{name: Statement(text, TERMS) for name, text in {**TEXTS, **EQUAL_KEYS}.items()},
         **{f"{name} (l1)": Statement(text, LAPLACE) for name, text in TEXTS.items()},
     }

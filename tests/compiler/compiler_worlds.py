@@ -281,6 +281,8 @@ def world(
     _orders(rows, ids, random, poison)
     for table in PRIVATE:
         random.shuffle(rows[table])
+    rows["visits"][3] = (ids[0], "books", "0.3", "2", "7", "2020-02-03", "2020-02-03 00:00:00+00", "t1", None, "20")
+    rows["people"] = [(*r[:3], "0.3", *r[4:]) if r[0] == ids[0] else r for r in rows["people"]]
     policy = policy_text(unit, privacy, people="key: uid" if unique else "max_rows: 1")
     return World(name, unit, policy, rows, people_unique=unique)
 

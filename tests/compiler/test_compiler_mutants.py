@@ -24,7 +24,7 @@ from dpsql.compiler.emit import relation as relations
 from dpsql.compiler.emit import release as emitted
 from dpsql.compiler.emit.common import DerivedRows, Dialect
 from dpsql.compiler.plan import Cell, Measurement, PlannedRelease
-from dpsql.dp.sensitivity import L1, L2, ContributionBound, Sensitivity
+from dpsql.dp.sensitivity import L1, L2, ContributionBound, Sensitivity, radius
 
 PLAN, SPLIT = sys.modules["dpsql.compiler.plan"], sys.modules["dpsql.compiler.split"]
 """The modules: the package has functions of the same names."""
@@ -267,7 +267,7 @@ def average_clamps_its_own_sums(patch: Patch) -> None:
     def own(self: emitted._Shape, m: Measurement) -> str:
         if m.cell.kind != "avg_sum":
             return scaled(self, m)
-        limit = emitted.radius(m.sensitivity)
+        limit = radius(m.sensitivity)
         return f"CASE WHEN s{m.column[1:]} > {limit} THEN {limit} ELSE s{m.column[1:]} END"
 
     patch.setattr(emitted._Shape, "_average_scaled", own)
