@@ -125,7 +125,6 @@ def test_a_row_joined_by_an_inexact_comparison_is_still_one_row(join: str, rows:
     for kind in ("JOIN", "LEFT JOIN"):
         text = f"SELECT COUNT(*) FROM t {kind} {join}"
         found = exact(
-            tmp_path,
             ROWS,
             ROW_TABLES,
             text,
