@@ -8,6 +8,7 @@ from decimal import Decimal
 
 from dpsql.compiler.public.storage import digits_of, duckdb_type
 from dpsql.compiler.public.term import quote_name
+from dpsql.errors import Rejected
 from dpsql.remainder.text_forms import float4
 from dpsql.types import Column, Kind, Relation, Value
 
@@ -55,8 +56,15 @@ def given(columns: Sequence[Column], rows: Sequence[tuple[object, ...]]) -> tupl
     return tuple(made)  # type: ignore[arg-type]
 
 
+def _moment(value: object) -> object:
+    """DuckDB gives text for what Python's calendar does not hold."""
+    if isinstance(value, str):
+        raise Rejected("dates outside the years 1 to 9999 cannot be shown", sqlstate="22008")
+    return value
+
+
 def _utc(value: object) -> object:
-    return value.replace(tzinfo=UTC) if isinstance(value, datetime) else value
+    return value.replace(tzinfo=UTC) if isinstance(value, datetime) else _moment(value)
 
 
 def _decimal(value: object) -> object:
@@ -69,6 +77,8 @@ def _single(value: object) -> object:
 
 
 _MAKERS: dict[Kind, Callable[[object], object]] = {
+    Kind.DATE: _moment,
+    Kind.TIMESTAMP: _moment,
     Kind.TIMESTAMPTZ: _utc,
     Kind.NUMERIC: _decimal,
     Kind.FLOAT4: _single,

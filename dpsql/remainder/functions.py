@@ -25,20 +25,20 @@ from dpsql.types import Kind
 _MARK = re.compile(r"dpsql\[(\w{5})\](.*)", re.DOTALL)
 
 MACROS = (
-    """CREATE MACRO pg_float_div(a, b) AS
-    list_transform([struct_pack(a := a, b := b)], lambda x: CASE WHEN x.b = 0 THEN
-    error('dpsql[22012]division by zero') ELSE x.a / x.b END)[1]""",
-    """CREATE MACRO pg_nonzero(b) AS
-    list_transform([b], lambda x: CASE WHEN x = 0 THEN error('dpsql[22012]division by zero') ELSE x END)[1]""",
-    """CREATE MACRO pg_interval_months(i) AS extract(year FROM i) * 12 + extract(month FROM i)""",
-    """CREATE MACRO pg_interval_clock(i) AS
-    (extract(hour FROM i) * 60 + extract(minute FROM i)) * 60000000 + extract(microsecond FROM i)""",
-    """CREATE MACRO pg_text_of_interval(i) AS
-    pg_show_interval(pg_interval_months(i), extract(day FROM i), pg_interval_clock(i))""",
-    """CREATE MACRO pg_epoch_us(i) AS
-    (extract(year FROM i) * 31557600 + extract(month FROM i) * 2592000 + extract(day FROM i) * 86400) * 1000000
-    + pg_interval_clock(i)""",
+    """pg_float_div(a, b) AS list_transform([struct_pack(a := a, b := b)], lambda x:
+    CASE WHEN x.b = 0 THEN error('dpsql[22012]division by zero') ELSE x.a / x.b END)[1]""",
+    """pg_nonzero(b) AS list_transform([b], lambda x:
+    CASE WHEN x = 0 THEN error('dpsql[22012]division by zero') ELSE x END)[1]""",
+    """pg_nullif(a, b) AS list_transform([struct_pack(a := a, b := b)], lambda x:
+    CASE WHEN x.a = x.b THEN NULL ELSE x.a END)[1]""",
+    """pg_text_of_interval(i) AS list_transform([i], lambda x: pg_show_interval(
+    extract(year FROM x) * 12 + extract(month FROM x), extract(day FROM x),
+    (extract(hour FROM x) * 60 + extract(minute FROM x)) * 60000000 + extract(microsecond FROM x)))[1]""",
+    """pg_epoch_us(i) AS list_transform([i], lambda x:
+    (extract(year FROM x) * 31557600 + extract(month FROM x) * 2592000 + extract(day FROM x) * 86400
+    + extract(hour FROM x) * 3600 + extract(minute FROM x) * 60) * 1000000 + extract(microsecond FROM x))[1]""",
 )
+"""Each uses a parameter once: DuckDB copies the argument's text, and nested calls must not grow exponentially."""
 
 
 def decode_error(text: str) -> Rejected | None:
@@ -51,16 +51,24 @@ def install(connection: duckdb.DuckDBPyConnection) -> None:
     """Makes the functions known to an engine."""
     for table, nulls in ((FUNCTIONS, FunctionNullHandling.DEFAULT), (_NULLABLE, FunctionNullHandling.SPECIAL)):
         for name, (function, arguments, result) in table.items():
-            fixed = _ARITY[len(arguments)](_guarded(function))
+            fixed = _ARITY[len(arguments)](_guarded(function, _dated(arguments)))
             connection.create_function(name, fixed, [*arguments], result, null_handling=nulls)
     connection.create_function("pg_now", dates.now, [], "TIMESTAMP", side_effects=True)
     for macro in MACROS:
-        connection.execute(macro)
+        connection.execute(f"CREATE MACRO {macro}")
 
 
-def _guarded(function: Callable[..., Any]) -> Callable[..., Any]:
+def _dated(arguments: tuple[str, ...]) -> tuple[int, ...]:
+    return tuple(i for i, kind in enumerate(arguments) if kind in ("DATE", "TIMESTAMP"))
+
+
+def _guarded(function: Callable[..., Any], dated: tuple[int, ...]) -> Callable[..., Any]:
+    """`dated` arguments arrive as text where Python's calendar does not hold them."""
+
     def call(*arguments: Any) -> Any:
         try:
+            if any(isinstance(arguments[i], str) for i in dated):
+                raise Rejected("dates outside the years 1 to 9999 cannot be used here", sqlstate="22008")
             return function(*arguments)
         except Rejected as error:
             raise ValueError(f"dpsql[{error.sqlstate}]{error.message}") from None
@@ -150,10 +158,6 @@ def _bucket(value: float, low: float, high: float, count: int) -> int:
     return numeric.bucket(Decimal(value), Decimal(low), Decimal(high), count)
 
 
-def _to_char_float(value: float, pattern: str) -> str:
-    return to_char.number(to_char.of_float(value), pattern)
-
-
 def _nullif(left: str | None, right: str | None) -> str | None:
     same = None not in (left, right) and numeric.key(Decimal(str(left))) == numeric.key(Decimal(str(right)))
     return None if same else left
@@ -227,7 +231,7 @@ _TEXTS: dict[str, Entry] = {
     "to_hex8": (lambda value: f"{value % 2**64:x}", ("BIGINT",), _TEXT),
     "quote_literal": (text.quote_literal, (_TEXT,), _TEXT),
     "to_char_numeric": (lambda value, pattern: to_char.number(Decimal(value), pattern), (_TEXT, _TEXT), _TEXT),
-    "to_char_float8": (_to_char_float, ("DOUBLE", _TEXT), _TEXT),
+    "to_char_float8": (to_char.float_number, ("DOUBLE", _TEXT), _TEXT),
     "show_interval": (text_forms.interval, ("BIGINT", "BIGINT", "BIGINT"), _TEXT),
 }
 

@@ -12,8 +12,6 @@ from decimal import ROUND_CEILING, ROUND_DOWN, ROUND_FLOOR, ROUND_HALF_UP, Conte
 from dpsql.errors import DIVISION_BY_ZERO, OUT_OF_RANGE, Rejected
 
 EXACT = Context(prec=2000, Emax=99999, Emin=-99999, traps=[])
-WORKING = Context(prec=1100, Emax=99999, Emin=-99999, traps=[])
-"""For logarithms and powers, which are rounded to a scale of at most 1000 in the end."""
 _SIGNIFICANT = 16
 _GROUP = 4
 """Decimal digits in one of numeric.c's base-10000 digits; weights count those."""
@@ -218,17 +216,22 @@ def of_float(value: float, digits: int) -> Decimal:
         return made if int(made.as_tuple().exponent) <= 0 else made.quantize(Decimal(1))
 
 
-_TENTH_BELOW, _TENTH_ABOVE = Decimal("0.9"), Decimal("1.1")
+_NEAR_ONE = (Decimal("0.9"), Decimal("1.1"))
+
+
+def _precise(digits: int) -> Context:
+    """For logarithms and powers, which are rounded afterwards: some digits more than will be shown."""
+    return Context(prec=max(digits, 0) + 12, Emax=99999, Emin=-99999, traps=[])
 
 
 def _log_weight(value: Decimal) -> int:
     """numeric.c, estimate_ln_dweight."""
     if value <= 0:
         return 0
-    if _TENTH_BELOW <= value <= _TENTH_ABOVE:
+    if _NEAR_ONE[0] <= value <= _NEAR_ONE[1]:
         group, digit = weight(EXACT.subtract(value, Decimal(1)))
         return group * _GROUP + int(math.log10(digit)) if digit else 0
-    return int(math.log10(abs(float(WORKING.ln(value)))))
+    return int(math.log10(abs(float(_precise(17).ln(value)))))
 
 
 def _scale(wanted: int, *values: Decimal) -> int:
@@ -247,7 +250,9 @@ def natural_log(value: Decimal) -> Decimal:
     _check_logarithm(value)
     if value.is_infinite():
         return value
-    return rescale(WORKING.ln(value), _scale(_SIGNIFICANT - _log_weight(value), value))
+    expected = _log_weight(value)
+    scale = _scale(_SIGNIFICANT - expected, value)
+    return rescale(_precise(scale + expected).ln(value), scale)
 
 
 def logarithm(base: Decimal, value: Decimal) -> Decimal:
@@ -255,19 +260,21 @@ def logarithm(base: Decimal, value: Decimal) -> Decimal:
         return Decimal("NaN")
     _check_logarithm(base)
     _check_logarithm(value)
-    bottom = WORKING.ln(base)
-    if not bottom:
+    if base == 1:
         raise Rejected("division by zero", sqlstate=DIVISION_BY_ZERO)
-    scale = _scale(_SIGNIFICANT - (_log_weight(value) - _log_weight(base)), base, value)
-    return rescale(WORKING.divide(WORKING.ln(value), bottom), scale)
+    expected = _log_weight(value) - _log_weight(base)
+    scale = _scale(_SIGNIFICANT - expected, base, value)
+    context = _precise(scale + abs(expected) + 8)
+    return rescale(context.divide(context.ln(value), context.ln(base)), scale)
 
 
 def exponential(value: Decimal) -> Decimal:
     if not value.is_finite():
         return Decimal(0) if value < 0 else value
-    digits = float(value) * 0.434294481903252
-    _check_size(digits)
-    return rescale(WORKING.exp(value), _scale(_SIGNIFICANT - int(digits), value))
+    expected = float(value) * 0.434294481903252
+    _check_size(expected)
+    scale = _scale(_SIGNIFICANT - int(expected), value)
+    return rescale(_precise(scale + int(expected)).exp(value), scale)
 
 
 def _check_size(digits: float) -> None:
@@ -288,12 +295,13 @@ def power(base: Decimal, exponent: Decimal) -> Decimal:
         raise Rejected(text, sqlstate="2201F")
     if base == 0:
         return rescale(Decimal(0 if exponent else 1), _SIGNIFICANT)
-    digits = float(exponent) * (math.log10(abs(base.scaleb(-base.adjusted()))) + base.adjusted())
-    _check_size(digits)
-    scale = _scale(_SIGNIFICANT - int(digits), base, exponent)
+    expected = float(exponent) * (math.log10(abs(base.scaleb(-base.adjusted()))) + base.adjusted())
+    _check_size(expected)
+    scale = _scale(_SIGNIFICANT - int(expected), base, exponent)
+    context = _precise(scale + int(expected) + max(exponent.adjusted(), 0))
     if whole:
-        return rescale(WORKING.power(base, exponent), scale)
-    return rescale(WORKING.exp(WORKING.multiply(WORKING.ln(base), exponent)), scale)
+        return rescale(context.power(base, exponent), scale)
+    return rescale(context.exp(context.multiply(context.ln(base), exponent)), scale)
 
 
 def whole_quotient(left: Decimal, right: Decimal) -> Decimal:

@@ -7,6 +7,7 @@ A pool must never see private rows: its inputs are `Relation`s, which by constru
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -32,6 +33,11 @@ _SETTINGS: dict[str, str] = {
     "temp_directory": "",
 }
 _INTEGERS = {"INT16": "smallint", "INT32": "integer", "INT64": "bigint"}
+_BAD_PATTERN = re.compile(
+    r"Error: (missing \)|missing \]|unexpected \)|invalid escape|no argument for repetition|bad repetition|"
+    r"invalid (character class|perl operator|named capture|group name|UTF-8|repetition)|missing argument|trailing \\)"
+)
+"""What RE2 says of a pattern that it cannot read."""
 _OUT_OF_MEMORY, _TOO_MANY_ROWS = "53200", "54000"
 
 
@@ -155,8 +161,10 @@ def explained(error: duckdb.Error) -> Rejected | Failed:
     if isinstance(error, duckdb.OutOfRangeException | duckdb.ConversionException):
         kind = next((name for word, name in _INTEGERS.items() if word in text), "value")
         return Rejected(f"{kind} out of range", sqlstate=OUT_OF_RANGE)
+    if _BAD_PATTERN.search(text):
+        return Rejected("invalid regular expression", sqlstate="2201B")
     if "More than one row returned by a subquery" in text:
         return Rejected("more than one row returned by a subquery used as an expression", sqlstate="21000")
-    if "expression depth limit" in text:
-        return Rejected("the statement is nested too deeply", sqlstate=TOO_COMPLEX)
+    if "expression depth limit" in text or "grouping set count" in text:
+        return Rejected("the statement is too complex", sqlstate=TOO_COMPLEX)
     return Failed(f"remainder: {type(error).__name__}")

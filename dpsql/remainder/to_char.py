@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import re
+from collections.abc import Callable
 from datetime import date, datetime
 from decimal import ROUND_HALF_UP, Decimal
 
 from dpsql.errors import Rejected
-from dpsql.remainder.numeric import EXACT, rescale
+from dpsql.remainder.numeric import rescale
 from dpsql.remainder.text_forms import local
 
 _MONTHS = tuple(date(2000, month, 1).strftime("%B") for month in range(1, 13))
@@ -118,11 +120,27 @@ _NUMBER = re.compile(r"(FM)?(S|MI|PL|SG)?([09,G]*)([.D]?)([09]*)(S|MI|PL|SG|PR)?
 
 def number(value: Decimal, pattern: str) -> str:
     """to_char(numeric, text): 9 0 . , D G S MI FM PR, with a literal % at the end."""
+    return _number_text(pattern, lambda places: rescale(value, places, ROUND_HALF_UP))
+
+
+def float_number(value: float, pattern: str) -> str:
+    """to_char(double precision, text): rounded from the binary value, 15 digits in all."""
+    if not math.isfinite(value):
+        return number(Decimal(value), pattern)
+    whole = len(f"{abs(value):.0f}")
+    return _number_text(pattern, lambda places: _padded(value, places, min(places, max(15 - whole, 0))))
+
+
+def _padded(value: float, places: int, known: int) -> Decimal:
+    return rescale(Decimal(f"{value:.{known}f}"), places)
+
+
+def _number_text(pattern: str, rounded_to: Callable[[int], Decimal]) -> str:
     found = _NUMBER.fullmatch(pattern.strip())
     if found is None or (found[2] and found[6]):
         raise Rejected(f'number format "{pattern}" is not supported here', sqlstate="0A000")
     fill, places = not found[1], len(found[5])
-    rounded = rescale(value, places, ROUND_HALF_UP) if value.is_finite() else value
+    rounded = rounded_to(places)
     body = _digits(abs(rounded), found[3].upper(), bool(found[4]), found[5], fill)
     sign = (found[2] or found[6] or "").upper()
     return _signed(body, rounded < 0, sign, bool(found[2]), fill) + found[7]
@@ -170,8 +188,3 @@ def _signed(body: str, negative: bool, sign: str, leading: bool, fill: bool) -> 
         stripped = body.lstrip(" ")
         return " " * (len(body) - len(stripped)) + (mark or "") + stripped
     return mark + body if leading else body + mark
-
-
-def of_float(value: float) -> Decimal:
-    """A float as to_char takes it: 15 significant digits."""
-    return EXACT.create_decimal(f"{value:.15g}") if value == value else Decimal("NaN")

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
@@ -18,7 +18,7 @@ from dpsql.compiler.public.scope import Scope, position_of
 from dpsql.compiler.public.storage import Digits, duckdb_type
 from dpsql.compiler.public.term import Term, join_terms
 from dpsql.errors import GROUPING, UNDEFINED_FUNCTION, Rejected
-from dpsql.types import BOOL, FLOAT8, INT8, INTERVAL, NUMERIC, TEXT, Kind, SqlType
+from dpsql.types import BOOL, FLOAT8, INT8, NUMERIC, TEXT, Kind, SqlType
 
 AGGREGATES: dict[type[exp.Expr], str] = {
     exp.Count: "count",
@@ -97,7 +97,7 @@ def aggregate_call(node: exp.Expr, scope: Scope, where: exp.Expr | None, over: s
         held.append(condition)
         tail = f" FILTER (WHERE {condition.sql}){tail}"
     ordering = ""
-    if order is not None:
+    if order:
         ordering = " ORDER BY " + order_list(order, lambda each: scope.context.expression(each, inner))
     made = _text(_Call(name, terms, "DISTINCT " if distinct else "", ordering, tail), scope.zone, node)
     made = join_terms(made.sql, made.type, held, made.digits)
@@ -165,16 +165,16 @@ def _own(made: Term, scope: Scope, node: exp.Expr) -> Term:
     return replace(made, loose=loose, aggregate=made.aggregate | {scope.level})
 
 
-def _argument(node: exp.Expr) -> tuple[list[exp.Expr], bool, exp.Expr | None]:
+def _argument(node: exp.Expr) -> tuple[list[exp.Expr], bool, Sequence[exp.Expr]]:
     """The arguments, whether DISTINCT, and the ORDER BY inside the parentheses."""
-    inner, order = node.this, None
+    inner, order = node.this, ()
     if isinstance(node, exp.Anonymous):
-        return list(node.expressions), False, None
+        return list(node.expressions), False, ()
     if inner is None:
         text = f"{aggregate_name(node)}(*) must be used to call a parameterless aggregate function"
         raise Rejected(text, sqlstate="42809", position=position_of(node))
     if isinstance(inner, exp.Order):
-        inner, order = inner.this, inner
+        inner, order = inner.this, inner.expressions
     distinct = isinstance(inner, exp.Distinct)
     if distinct:
         only(inner, "expressions")
@@ -182,8 +182,6 @@ def _argument(node: exp.Expr) -> tuple[list[exp.Expr], bool, exp.Expr | None]:
     else:
         more = [*(node.args.get("expressions") or ()), node.args.get("expression")]
         arguments = [] if isinstance(inner, exp.Star) else [inner, *(e for e in more if e is not None)]
-    if order is not None:
-        order = exp.Order(expressions=order.expressions)
     separator = node.args.get("separator")
     return [*arguments, separator] if separator is not None else arguments, distinct, order
 
@@ -272,8 +270,6 @@ def _sum(call: _Call, term: Term) -> Term | None:
             return Term(call.text("sum", term.sql), NUMERIC, Digits(38, term.digits.scale))
         case Kind.NUMERIC:
             return Term(f"pg_numeric_sum({_listed(call, term)})", NUMERIC)
-        case Kind.INTERVAL:
-            return Term(call.text("sum", term.sql), INTERVAL)
         case _:
             return None
 
@@ -282,10 +278,10 @@ def _avg(call: _Call, term: Term) -> Term | None:
     if term.type.is_float:
         return Term(call.text("avg", f"CAST({term.sql} AS DOUBLE)"), FLOAT8)
     total = _sum(call, term)
-    if total is None or term.kind is Kind.INTERVAL:
+    if total is None:
         return None
     count = call.text("count", distinct_form(term).sql)
-    return Term(f"pg_numeric_div(CAST({total.sql} AS VARCHAR), CAST(nullif({count}, 0) AS VARCHAR))", NUMERIC)
+    return Term(f"pg_numeric_div(CAST({total.sql} AS VARCHAR), CAST({count} AS VARCHAR))", NUMERIC)
 
 
 def _spread(call: _Call, term: Term) -> Term | None:

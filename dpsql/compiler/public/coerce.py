@@ -70,7 +70,8 @@ def common_type(terms: Sequence[Term], context: str, where: exp.Expr | None) -> 
             raise Rejected(text, sqlstate=TYPE_MISMATCH, position=position_of(where))
         elif chosen.kind not in PREFERRED and implicit(chosen.kind, type_.kind):
             chosen = type_
-    return SqlType(chosen.kind) if any(type_ != chosen for type_ in known) else chosen
+    declared = len(known) == len(terms) and all(type_ == chosen for type_ in known)
+    return chosen if declared else SqlType(chosen.kind)
 
 
 def unify(terms: Sequence[Term], zone: str, context: str, where: exp.Expr | None) -> tuple[Term, ...]:
@@ -96,6 +97,14 @@ def distinct_form(term: Term) -> Term:
     if term.kind is Kind.NUMERIC and term.digits is None:
         return term.becomes(call("pg_numeric_plain", term.sql), term.type)
     return term
+
+
+def distinct_word(terms: Sequence[Term]) -> str:
+    """DISTINCT over output columns: of equal numerics that are printed differently, the first one stays."""
+    forms = [distinct_form(term) for term in terms]
+    if all(map(lambda form, term: form is term, forms, terms)):
+        return "DISTINCT"
+    return f"DISTINCT ON ({', '.join(f'({form.sql})' for form in forms)})"
 
 
 def sort_form(term: Term) -> str:

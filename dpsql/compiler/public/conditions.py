@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 
 from sqlglot import exp
@@ -47,7 +48,7 @@ def _comparison(operator: str) -> Maker:
     def make(node: exp.Expr, scope: Scope) -> Term:
         only(node, "this", "expression")
         if isinstance(node.this, exp.Tuple) or isinstance(node.expression, exp.Tuple):
-            return _rows(operator, node, scope)
+            return _rows(operator, node.this, node.expression, scope)
         left = scope.context.expression(node.this, scope)
         if isinstance(node.expression, exp.Any | exp.All):
             return _quantified(operator, left, node.expression, scope)
@@ -57,18 +58,14 @@ def _comparison(operator: str) -> Maker:
     return make
 
 
-def _rows(operator: str, node: exp.Expr, scope: Scope) -> Term:
+def _rows(operator: str, left: exp.Expr, right: exp.Expr, scope: Scope) -> Term:
     """(a, b) = (c, d), and <>."""
-    if (
-        operator not in ("=", "<>")
-        or not isinstance(node.this, exp.Tuple)
-        or not isinstance(node.expression, exp.Tuple)
-    ):
-        raise unsupported(node.this if isinstance(node.this, exp.Tuple) else node.expression)
-    sides = [[scope.context.expression(e, scope) for e in side.expressions] for side in (node.this, node.expression)]
+    if operator not in ("=", "<>") or not isinstance(left, exp.Tuple) or not isinstance(right, exp.Tuple):
+        raise unsupported(left if isinstance(left, exp.Tuple) else right)
+    sides = [[scope.context.expression(each, scope) for each in side.expressions] for side in (left, right)]
     if len(sides[0]) != len(sides[1]):
-        raise Rejected("unequal number of entries in row expressions", sqlstate=SYNTAX, position=position_of(node))
-    parts = [compare(operator, a, b, scope.zone, node) for a, b in zip(*sides, strict=True)]
+        raise Rejected("unequal number of entries in row expressions", sqlstate=SYNTAX, position=position_of(left))
+    parts = [compare(operator, a, b, scope.zone, left) for a, b in zip(*sides, strict=True)]
     word = " AND " if operator == "=" else " OR "
     return join_terms(f"({word.join(p.sql for p in parts)})", BOOL, parts)
 
@@ -115,9 +112,22 @@ def _connective(word: str, kind: type[exp.Expr]) -> Maker:
             else:
                 operands.append(each)
         parts = [condition(each, scope, f"argument of {word}") for each in operands]
-        return join_terms("(" + f" {word} ".join(part.sql for part in parts) + ")", BOOL, parts)
+        return join_terms(_guarded(word, [part.sql for part in parts]), BOOL, parts)
 
     return make
+
+
+_MAY_RAISE = re.compile(r" // | % |pg_|round_even|AS (INTEGER|SMALLINT)\)")
+
+
+def _guarded(word: str, parts: Sequence[str]) -> str:
+    """A chain whose later operands are not computed where an earlier one decides: DuckDB would compute all of them."""
+    chain = "(" + f" {word} ".join(parts) + ")"
+    if not any(map(_MAY_RAISE.search, parts[1:])):
+        return chain
+    decided = "FALSE" if word == "AND" else "TRUE"
+    guards = " ".join(f"WHEN {part} IS NOT DISTINCT FROM {decided} THEN {decided}" for part in parts[:-1])
+    return f"CASE {guards} ELSE {chain} END"
 
 
 def _not(node: exp.Expr, scope: Scope) -> Term:
@@ -143,12 +153,10 @@ def _is(node: exp.Expr, scope: Scope) -> Term:
 def _between(node: exp.Expr, scope: Scope) -> Term:
     only(node, "this", "low", "high", "symmetric")
     terms = [scope.context.expression(node.args[a], scope) for a in ("this", "low", "high")]
-    value, low, high = alike(terms, ">=", scope.zone, node)
-    between = f"({sort_form(value)} BETWEEN {sort_form(low)} AND {sort_form(high)})"
+    value, low, high = (sort_form(term) for term in alike(terms, ">=", scope.zone, node))
+    between = f"({value} BETWEEN {low} AND {high})"
     if node.args.get("symmetric"):
-        ends = [f"{f}({sort_form(low)}, {sort_form(high)})" for f in ("least", "greatest")]
-        known = f"({low.sql} IS NOT NULL AND {high.sql} IS NOT NULL)"
-        between = f"({sort_form(value)} BETWEEN {ends[0]} AND {ends[1]} AND nullif({known}, FALSE))"
+        between = f"({between} OR ({value} BETWEEN {high} AND {low}))"
     return join_terms(between, BOOL, terms)
 
 
@@ -171,7 +179,7 @@ def _any_of(value: Term, listed: Sequence[Term], scope: Scope, node: exp.Expr) -
 def _row_in(node: exp.Expr, scope: Scope) -> Term:
     if node.args.get("query") is not None or not all(isinstance(e, exp.Tuple) for e in node.expressions):
         raise unsupported(node.this)
-    parts = [_rows("=", exp.EQ(this=node.this, expression=each), scope) for each in node.expressions]
+    parts = [_rows("=", node.this, each, scope) for each in node.expressions]
     return join_terms("(" + " OR ".join(p.sql for p in parts) + ")", BOOL, parts)
 
 

@@ -10,16 +10,17 @@ from sqlglot import exp
 
 from dpsql.compiler.public import conditions, temporal
 from dpsql.compiler.public.aggregates import aggregate_call, aggregate_name, ordered_set_call
-from dpsql.compiler.public.coerce import cast, interval_constant, numeric_constant, sort_form, unify
+from dpsql.compiler.public.coerce import cast, interval_constant, numeric_constant, unify
 from dpsql.compiler.public.conditions import condition
 from dpsql.compiler.public.functions import apply
 from dpsql.compiler.public.literals import parse_interval
 from dpsql.compiler.public.nodes import function_of
 from dpsql.compiler.public.operators import (
-    alike,
     arithmetic,
     bitwise,
     comparable,
+    compare,
+    compared_as_is,
     concatenate,
     negative,
     undefined,
@@ -175,22 +176,19 @@ def _case(node: exp.Expr, scope: Scope) -> Term:
     last = Term("NULL", UNKNOWN) if default is None else expression(default, scope)
     # Postgres looks at ELSE first for the common type.
     made = unify((last, *results), scope.zone, "CASE", node)
-    subject, tests = _tests(node, scope)
-    head = "CASE" if subject is None else f"CASE {sort_form(subject)}"
-    texts = [t.sql if subject is None else sort_form(t) for t in tests]
-    branches = " ".join(f"WHEN {test} THEN {r.sql}" for test, r in zip(texts, made[1:], strict=True))
-    held = (*tests, *made) if subject is None else (subject, *tests, *made)
-    return join_terms(f"{head} {branches} ELSE {made[0].sql} END", made[0].type, held, made[0].digits)
+    tests = _tests(node, scope)
+    branches = " ".join(f"WHEN {test.sql} THEN {r.sql}" for test, r in zip(tests, made[1:], strict=True))
+    held = (*tests, *made)
+    return join_terms(f"CASE {branches} ELSE {made[0].sql} END", made[0].type, held, made[0].digits)
 
 
-def _tests(node: exp.Expr, scope: Scope) -> tuple[Term | None, tuple[Term, ...]]:
-    """What stands between WHEN and THEN: conditions, or values to compare with the subject."""
+def _tests(node: exp.Expr, scope: Scope) -> list[Term]:
+    """The conditions of a CASE. A subject is repeated in each, as DuckDB would do by itself, but counted."""
     listed = [each.this for each in node.args["ifs"]]
     if node.args.get("this") is None:
-        return None, tuple(condition(each, scope, "argument of CASE/WHEN") for each in listed)
-    terms = [expression(each, scope) for each in (node.this, *listed)]
-    subject, *values = alike(terms, "=", scope.zone, node)
-    return subject, tuple(values)
+        return [condition(each, scope, "argument of CASE/WHEN") for each in listed]
+    subject = expression(node.this, scope)
+    return [compare("=", subject, expression(each, scope), scope.zone, each) for each in listed]
 
 
 def _variadic(function: str, context: str) -> Maker:
@@ -210,15 +208,14 @@ def _variadic(function: str, context: str) -> Maker:
 
 
 def _nullif(node: exp.Expr, scope: Scope) -> Term:
-    """The first argument's type stays, whatever the comparison needs."""
+    """Of the first argument's type, or of the type in which Postgres compares the two."""
     only(node, "this", "expression")
     terms = [expression(node.this, scope), expression(node.expression, scope)]
     left, right = comparable(terms[0], terms[1], scope.zone, "=", node)
     if left.kind is Kind.NUMERIC and left.digits is None:
-        made = join_terms(call("pg_numeric_nullif", left.sql, right.sql), NUMERIC, (left, right))
-    else:
-        made = join_terms(call("nullif", left.sql, right.sql), left.type, (left, right), left.digits)
-    return made if terms[0].kind is Kind.UNKNOWN else cast(made, terms[0].type, scope.zone, node)
+        return join_terms(call("pg_numeric_nullif", left.sql, right.sql), NUMERIC, (left, right))
+    made = join_terms(call("pg_nullif", left.sql, right.sql), left.type, (left, right), left.digits)
+    return cast(made, terms[0].type, scope.zone, node) if compared_as_is(terms[0], terms[1]) else made
 
 
 def _cast(node: exp.Expr, scope: Scope) -> Term:

@@ -36,12 +36,17 @@ class Grouping:
     items: Mapping[int, Term]
 
 
+_WIDEST_CUBE = 12
+_SETS = (exp.Rollup, exp.Cube, exp.GroupingSets)
+
+
 @dataclass(frozen=True, slots=True)
 class _Keys:
-    """The keys found so far."""
+    """The keys found so far. With grouping sets a key is NULL in some rows, so no row of the group can stand for it."""
 
     keys: dict[str, str] = field(default_factory=dict)
     items: dict[int, Term] = field(default_factory=dict)
+    sets: bool = False
 
 
 def group_clause(group: exp.Expr | None, scope: Scope, items: Items) -> Grouping | None:
@@ -50,15 +55,18 @@ def group_clause(group: exp.Expr | None, scope: Scope, items: Items) -> Grouping
         return None
     only(group, "expressions")
     inside = replace(scope, clause="GROUP BY")
-    made = _Keys()
+    made = _Keys(sets=any(isinstance(each, _SETS) for each in group.expressions))
     texts = [_element(each, inside, items, made) for each in group.expressions]
     return Grouping(", ".join(texts), made.keys, made.items)
 
 
 def _element(node: exp.Expr, scope: Scope, items: Items, made: _Keys) -> str:
     """One element of GROUP BY; its keys are put into `made`."""
-    if isinstance(node, exp.Rollup | exp.Cube | exp.GroupingSets):
+    if isinstance(node, _SETS):
         only(node, "expressions")
+        if isinstance(node, exp.Cube) and len(node.expressions) > _WIDEST_CUBE:
+            text = f"CUBE is limited to {_WIDEST_CUBE} elements"
+            raise Rejected(text, sqlstate="54011", position=position_of(node))
         word = {exp.Rollup: "ROLLUP", exp.Cube: "CUBE", exp.GroupingSets: "GROUPING SETS"}[type(node)]
         return f"{word} ({', '.join(_element(each, scope, items, made) for each in node.expressions)})"
     if isinstance(node, exp.Tuple):
@@ -67,8 +75,9 @@ def _element(node: exp.Expr, scope: Scope, items: Items, made: _Keys) -> str:
     if scope.level in term.aggregate or term.window:
         what, state = ("window", "42P20") if term.window else ("aggregate", GROUPING)
         raise Rejected(f"{what} functions are not allowed in GROUP BY", sqlstate=state, position=position_of(node))
-    made.keys[term.sql] = _text(term)
-    return made.keys[term.sql]
+    text = _text(term)
+    made.keys[term.sql] = text if made.sets or distinct_form(term) is term else f"first({term.sql})"
+    return text
 
 
 def _key(node: exp.Expr, scope: Scope, items: Items, made: _Keys) -> Term:

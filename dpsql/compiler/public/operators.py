@@ -19,7 +19,7 @@ from dpsql.compiler.public.scope import position_of
 from dpsql.compiler.public.storage import WIDEST, Digits, duckdb_type
 from dpsql.compiler.public.term import Term, call, join_terms
 from dpsql.errors import UNDEFINED_FUNCTION, Rejected
-from dpsql.types import BOOL, INTERVAL, NUMERIC, TEXT, Kind, SqlType
+from dpsql.types import BOOL, FLOAT8, INTERVAL, NUMERIC, TEXT, Kind, SqlType
 
 _RANK = (Kind.INT2, Kind.INT4, Kind.INT8, Kind.NUMERIC, Kind.FLOAT4, Kind.FLOAT8)
 _UDF = {"+": "add", "-": "sub", "*": "mul", "/": "div", "%": "mod"}
@@ -179,6 +179,8 @@ def alike(terms: Sequence[Term], operator: str, zone: str, where: exp.Expr | Non
     """All terms in one type and form for comparison with the first, or 42883."""
     try:
         type_ = common_type(terms, "comparison", where)
+        if type_.kind is Kind.FLOAT4 and len(terms) < 3 and {t.kind for t in terms} - {Kind.FLOAT4, Kind.UNKNOWN}:
+            type_ = FLOAT8  # `real = numeric` is computed in double precision; a list has one type, real
         made = tuple(cast(term, SqlType(type_.kind), zone, where) for term in terms)
     except Rejected as error:
         if error.sqlstate not in ("42804", "42846"):
@@ -196,6 +198,18 @@ def comparable(left: Term, right: Term, zone: str, operator: str, where: exp.Exp
     """Both sides in one type and form, or 42883."""
     pair = alike((left, right), operator, zone, where)
     return pair[0], pair[1]
+
+
+_FAMILIES = (
+    frozenset((Kind.INT2, Kind.INT4, Kind.INT8)),
+    frozenset((Kind.FLOAT4, Kind.FLOAT8)),
+    frozenset((Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ)),
+)
+
+
+def compared_as_is(left: Term, right: Term) -> bool:
+    """Whether Postgres has an operator for just these two types, so that neither is cast."""
+    return left.kind is right.kind or any(left.kind in f and right.kind in f for f in _FAMILIES)
 
 
 def compare(operator: str, left: Term, right: Term, zone: str, where: exp.Expr | None = None) -> Term:

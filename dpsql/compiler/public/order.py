@@ -10,7 +10,7 @@ from dpsql.compiler.public.coerce import sort_form
 from dpsql.compiler.public.refuse import only, unsupported
 from dpsql.compiler.public.scope import Field, name_of, position_of
 from dpsql.compiler.public.term import Term
-from dpsql.errors import AMBIGUOUS_COLUMN, NOT_SUPPORTED, Rejected
+from dpsql.errors import AMBIGUOUS_COLUMN, NOT_SUPPORTED, SYNTAX, Rejected
 from dpsql.types import Kind
 
 Keyer = Callable[[exp.Expr], Term]
@@ -18,12 +18,14 @@ Keyer = Callable[[exp.Expr], Term]
 
 def order_clause(node: exp.Expr | None, key: Keyer) -> str:
     """` ORDER BY ...`, or nothing."""
-    return "" if node is None else " ORDER BY " + order_list(node, key)
-
-
-def order_list(node: exp.Expr, key: Keyer) -> str:
+    if node is None:
+        return ""
     only(node, "expressions")
-    return ", ".join(_item(each, key) for each in node.expressions)
+    return " ORDER BY " + order_list(node.expressions, key)
+
+
+def order_list(nodes: Sequence[exp.Expr], key: Keyer) -> str:
+    return ", ".join(_item(each, key) for each in nodes)
 
 
 def _item(node: exp.Expr, key: Keyer) -> str:
@@ -39,21 +41,25 @@ def _item(node: exp.Expr, key: Keyer) -> str:
 
 
 def selected(node: exp.Expr, names: Sequence[str], clause: str) -> int | None:
-    """Index of the output column that an ordinal or a bare name in ORDER BY or GROUP BY means."""
-    if isinstance(node, exp.Literal) and not node.is_string:
-        text = str(node.this)
-        if not text.isdigit() or not 1 <= int(text) <= len(names):
-            what = f"{clause} position {text} is not in select list"
-            raise Rejected(what, sqlstate="42P10", position=position_of(node))
-        return int(text) - 1
+    """Index of the output column that an ordinal or a bare name in ORDER BY or GROUP BY means; None for expressions."""
+    node = node.unnest()
     if isinstance(node, exp.Column) and not node.args.get("table"):
         found = [i for i, name in enumerate(names) if name == name_of(node.this)]
         return found[0] if found else None
-    return None
+    sign, constant = ("-", node.this) if isinstance(node, exp.Neg) else ("", node)
+    if not isinstance(constant, exp.Literal | exp.Null | exp.Boolean):
+        return None
+    text = str(constant.this) if isinstance(constant, exp.Literal) and not constant.is_string else ""
+    if not text.isdigit():
+        raise Rejected(f"non-integer constant in {clause}", sqlstate=SYNTAX, position=position_of(node))
+    if sign or not 1 <= int(text) <= len(names):
+        what = f"{clause} position {sign}{text} is not in select list"
+        raise Rejected(what, sqlstate="42P10", position=position_of(node))
+    return int(text) - 1
 
 
 def ambiguous(node: exp.Expr, clause: str) -> Rejected:
-    text = f'{clause} "{name_of(node.this)}" is ambiguous'
+    text = f'{clause} "{name_of(node.unnest().this)}" is ambiguous'
     return Rejected(text, sqlstate=AMBIGUOUS_COLUMN, position=position_of(node))
 
 

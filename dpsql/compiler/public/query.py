@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from dpsql.compiler.public.coerce import cast, common_type, distinct_form, one_form
+from dpsql.compiler.public.coerce import cast, common_type, distinct_form, distinct_word, one_form
 from dpsql.compiler.public.order import limit_clause, order_clause, output_key
 from dpsql.compiler.public.refuse import only, unsupported
 from dpsql.compiler.public.scope import Field, Query, Scope, name_of, position_of
@@ -76,9 +76,17 @@ def _set_operation(node: exp.Expr, outer: Scope) -> Query:
         text = f"each {word} query must have the same number of columns"
         raise Rejected(text, sqlstate=SYNTAX, position=position_of(node.expression))
     distinct = bool(node.args.get("distinct"))
-    sides, fields = _aligned((left, right), word, distinct, outer, node)
-    made = Query(f"{sides[0]} {word}{'' if distinct else ' ALL'} {sides[1]}", fields, left.loose | right.loose)
+    sides, fields = _aligned((left, right), word, distinct and word != "UNION", outer, node)
+    made = Query(_combined(word, distinct, sides, fields), fields, left.loose | right.loose)
     return made if not any(node.args.get(m) for m in _MODIFIERS[1:]) else _outer_modifiers(made, node, outer)
+
+
+def _combined(word: str, distinct: bool, sides: Sequence[str], fields: Sequence[Field]) -> str:
+    terms = [Term(f"u.{field.sql}", field.type, field.digits) for field in fields]
+    kept = distinct_word(terms)
+    if word != "UNION" or not distinct or kept == "DISTINCT":
+        return f"{sides[0]} {word}{'' if distinct else ' ALL'} {sides[1]}"
+    return f"SELECT {kept} * FROM ({sides[0]} UNION ALL {sides[1]}) AS u"
 
 
 def _aligned(

@@ -21,4 +21,8 @@ def unsupported(node: exp.Expr) -> Rejected:
 
 
 def _label(node: exp.Expr) -> str:
+    """The node's kind; a function's name as Postgres has it."""
+    if isinstance(node, exp.Func):
+        name = node.sql("postgres").partition("(")[0].lower()
+        return f"function {name}" if name.isidentifier() else node.key.upper()
     return node.key.upper()

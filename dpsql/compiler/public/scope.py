@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from dpsql.compiler.public.storage import Digits
 from dpsql.compiler.public.term import Loose, Term, check_size
-from dpsql.errors import AMBIGUOUS_COLUMN, UNDEFINED_COLUMN, UNDEFINED_TABLE, Rejected
+from dpsql.errors import AMBIGUOUS_COLUMN, NOT_SUPPORTED, UNDEFINED_COLUMN, UNDEFINED_TABLE, Rejected
 from dpsql.types import Column, SqlType
 
 if TYPE_CHECKING:
@@ -117,6 +117,9 @@ def resolve(node: exp.Column, scope: Scope) -> Term:
         if found is not None:
             loose = Loose(level.level, f"{table}.{name}" if table else name, position_of(node))
             term = keyed(Term(found.sql, found.type, found.digits, loose=frozenset((loose,))), level)
+            if passed and term.sql.startswith("first("):
+                text = f'column "{name}" of an outer grouped query is not supported here'
+                raise Rejected(text, sqlstate=NOT_SUPPORTED, position=position_of(node))
             for each in passed:
                 each.correlated.update(term.loose)
             return term

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from dpsql.compiler.public.aggregates import holds_aggregate
-from dpsql.compiler.public.coerce import distinct_form
+from dpsql.compiler.public.coerce import distinct_form, distinct_word
 from dpsql.compiler.public.conditions import boolean
 from dpsql.compiler.public.expr import expression
 from dpsql.compiler.public.grouping import Entry, group_clause
@@ -18,7 +18,7 @@ from dpsql.compiler.public.refuse import only
 from dpsql.compiler.public.scope import Field, Query, Scope, keyed, name_of, position_of, read, star
 from dpsql.compiler.public.source import from_clause, values_rows
 from dpsql.compiler.public.term import Term
-from dpsql.errors import GROUPING, Rejected
+from dpsql.errors import GROUPING, NOT_SUPPORTED, Rejected
 from dpsql.types import Kind
 
 _CLAUSES = ("kind", "expressions", "from_", "joins", "where", "group", "having", "qualify", "windows", "distinct")
@@ -36,6 +36,8 @@ class _Item:
 def select(node: exp.Expr, outer: Scope) -> Query:
     """One SELECT over the columns around it."""
     only(node, *_CLAUSES, *_MODIFIERS)
+    if not node.expressions:
+        raise Rejected("a SELECT needs at least one column", sqlstate=NOT_SUPPORTED, position=position_of(node))
     inner = replace(outer, level=outer.level + 1, outer=outer, sources=(), merged=(), keys=None, in_aggregate=False)
     inner = replace(inner, correlated=set(), windows={})
     if _is_values(node):
@@ -138,7 +140,7 @@ def _sort_key(scope: Scope, items: Sequence[_Item]) -> Callable[[exp.Expr], Term
             term = expression(node, replace(scope, clause="ORDER BY"))
             _refuse_loose(term, scope)
             return term
-        if isinstance(node, exp.Column) and len({i.term.sql for i in items if i.name == names[index]}) > 1:
+        if isinstance(node.unnest(), exp.Column) and len({i.term.sql for i in items if i.name == names[index]}) > 1:
             raise ambiguous(node, "ORDER BY")
         return _by_ordinal(items[index].term, index)
 
@@ -173,9 +175,8 @@ def _distinct(node: exp.Expr, scope: Scope, items: Sequence[_Item], body: str) -
     only(node.args["distinct"], "on")
     if node.args["distinct"].args.get("on") is not None:
         return _distinct_on(node, scope, items, body, node.args["distinct"].args["on"])
-    plain = [replace(item, term=distinct_form(item.term)) for item in items]
-    inner = f"SELECT DISTINCT {_list(plain)}{body}"
-    fields = _fields(plain)
+    inner = f"SELECT {distinct_word([item.term for item in items])} {_list(items)}{body}"
+    fields = _fields(items)
     if node.args.get("order") is None:
         return Query(inner + limit_clause(node), fields)
     outside = output_key(fields)

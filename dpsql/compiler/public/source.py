@@ -15,7 +15,7 @@ from dpsql.compiler.public.refuse import only, unsupported
 from dpsql.compiler.public.scope import Field, Query, Scope, Source, name_of, position_of
 from dpsql.compiler.public.storage import digits_of
 from dpsql.compiler.public.term import Term, quote_name
-from dpsql.errors import AMBIGUOUS_COLUMN, SYNTAX, UNDEFINED_COLUMN, UNDEFINED_TABLE, Rejected
+from dpsql.errors import AMBIGUOUS_COLUMN, NOT_SUPPORTED, SYNTAX, UNDEFINED_COLUMN, UNDEFINED_TABLE, Rejected
 from dpsql.types import TEXT, Kind
 
 
@@ -146,8 +146,10 @@ def _table(node: exp.Table, scope: Scope) -> _Part:
     if not qualified and name in scope.queries:
         query = scope.queries[name]
         return _part(f"{query.sql} AS {internal}", query.fields, node, name, internal)
+    if not isinstance(node.this, exp.Identifier):
+        raise Rejected("functions in FROM are not supported", sqlstate=NOT_SUPPORTED, position=position_of(node))
     columns = scope.context.relations.get(name)
-    if columns is None or not isinstance(node.this, exp.Identifier):
+    if columns is None:
         raise Rejected(f'relation "{name}" does not exist', sqlstate=UNDEFINED_TABLE, position=position_of(node))
     scope.context.used[name] = None
     fields = tuple(

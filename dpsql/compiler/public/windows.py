@@ -72,7 +72,7 @@ def _definition(node: exp.Expr, scope: Scope) -> tuple[str, tuple[Term, ...]]:
             parts.append(scope.context.expression(each, scope))
             return parts[-1]
 
-        pieces.append("ORDER BY " + order_list(order, key))
+        pieces.append("ORDER BY " + order_list(order.expressions, key))
     if spec is not None:
         pieces.append(_frame(spec))
     return " ".join(pieces), tuple(parts)
@@ -122,13 +122,27 @@ def _function(node: exp.Expr, scope: Scope, over: str) -> Term:
         return term.becomes(f"{_VALUES[kind]}({term.sql}) OVER ({over})", term.type, term.digits)
     if kind is exp.NthValue:
         only(node, "this", "offset")
-        term, place = scope.context.expression(node.this, scope), _integer(node.args["offset"], scope)
+        term, place = (
+            scope.context.expression(node.this, scope),
+            _positive(node.args["offset"], scope, "nth_value", "22016"),
+        )
         return join_terms(f"nth_value({term.sql}, {place.sql}) OVER ({over})", term.type, (term, place), term.digits)
     if kind is exp.Ntile:
         only(node, "this")
-        buckets = _integer(node.this, scope)
+        buckets = _positive(node.this, scope, "ntile", "22014")
         return buckets.becomes(f"CAST(ntile({buckets.sql}) OVER ({over}) AS INTEGER)", INT4)
     raise unsupported(node)
+
+
+def _positive(node: exp.Expr, scope: Scope, function: str, sqlstate: str) -> Term:
+    """A constant above zero: DuckDB and Postgres disagree about others."""
+    if not isinstance(node, exp.Literal):
+        raise Rejected(f"{function} takes a constant here", sqlstate=NOT_SUPPORTED, position=position_of(node))
+    term = _integer(node, scope)
+    if str(node.this).strip("0") == "":
+        text = f"argument of {function} must be greater than zero"
+        raise Rejected(text, sqlstate=sqlstate, position=position_of(node))
+    return term
 
 
 def _integer(node: exp.Expr, scope: Scope) -> Term:

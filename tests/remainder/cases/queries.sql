@@ -145,3 +145,30 @@ SELECT country AS country, COUNT(*) AS count FROM (SELECT k0 AS country FROM r1)
 SELECT k0, AVG(a0) FROM r1 JOIN (SELECT k0 AS k0__, SUM(a0) AS mme_inner__ FROM r1 GROUP BY k0 ORDER BY SUM(a0) DESC LIMIT 2) AS series_limit ON k0 = k0__ GROUP BY k0 ORDER BY k0
 SELECT x.k0, y.v FROM r2 x, LATERAL (SELECT sum(a0) AS v FROM r1 WHERE r1.k0 = x.k0) y ORDER BY 1, 2
 SELECT k0, region, count(*), grouping(k0, region) FROM r1 JOIN r2 USING (k0) GROUP BY CUBE (k0, region) ORDER BY 1, 2, 3
+-- equal numerics of different scale: one key, shown as it came
+SELECT DISTINCT round(a0::numeric, 2) FROM r1 ORDER BY 1
+SELECT round(a0 / 7.0, 1) AS r, count(*) FROM r1 GROUP BY r HAVING round(a0 / 7.0, 1) > 0 ORDER BY r DESC
+SELECT a2 * 2, count(*) FROM r1 WHERE a2 < 2 GROUP BY a2 ORDER BY a2
+SELECT DISTINCT a2 > 2, a2 FROM r1 WHERE a2 < 2 ORDER BY a2
+SELECT count(DISTINCT a2), count(*) FROM r1
+SELECT count(*) FROM (SELECT a2 FROM r1 UNION SELECT 2.500) AS t
+SELECT a2 FROM r1 WHERE a2 < 2 UNION SELECT 7.10 ORDER BY 1
+SELECT a2 FROM r1 INTERSECT SELECT 1.5
+SELECT NULLIF(a0, 5.5), NULLIF(a0, 5::int2), NULLIF(a2, 1.5::float8), NULLIF(day, at) FROM r1, cal
+SELECT 3 BETWEEN SYMMETRIC NULL AND 1.5, 3 BETWEEN SYMMETRIC 5 AND NULL, 3 BETWEEN SYMMETRIC NULL AND 4
+-- errors that a guard keeps away
+SELECT count(*) FROM r1 WHERE a0 <> 0 AND 10 / a0 > 1
+SELECT count(*) FROM r1 WHERE a0 <> 0 AND 10.0 / a0 > 1 AND 10 % a0 < 5
+SELECT a0 <> 0 AND 10 / a0 > 1 FROM r1
+SELECT a0 = 0 OR 10 / a0 > 1 FROM r1
+SELECT CASE WHEN a0 = 0 THEN 0 WHEN 100 / a0 > 10 THEN 1.0 / a0 ELSE 2 END FROM r1
+SELECT CASE WHEN false THEN 1 / 0 ELSE 1 END, COALESCE(1, 1 / 0)
+SELECT COALESCE(a0, 1 / (a0 - a0)) FROM r1 WHERE a0 IS NOT NULL
+SELECT k0, sum(a0) / NULLIF(count(a0), 0) FROM r1 GROUP BY k0 ORDER BY k0
+SELECT k0, CASE WHEN count(a0) > 0 THEN sum(a1) / count(a0) END FROM r1 GROUP BY k0 ORDER BY k0
+SELECT k0, sum(a0) FROM r1 GROUP BY k0 HAVING count(a0) > 0 AND sum(a0) / count(a0) > 10 ORDER BY k0
+SELECT 0.1::real = 0.1, 0.1::real IN (0.1, 2), 0.5::real = 0.5, NULLIF(0.5, 0.25::real)
+SELECT to_char(1.25::float8, 'FM990.0'), to_char(1.25, 'FM990.0'), to_char(2.5::float8, '9'), to_char(123456789.123456789::float8, 'FM999999999.999999999')
+SELECT count(*) FROM r1 WHERE a0 = 0 OR 10 / a0 > 1
+SELECT count(*) FROM r1 WHERE NOT (a0 = 0 OR 10 / a0 > 1) AND k0 = 'a'
+SELECT a0 > 5 AND NULL AND 1.0 / NULLIF(a0, 0) > 0 FROM r1
