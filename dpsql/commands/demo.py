@@ -90,7 +90,7 @@ def demo(stay: bool, folder: Path) -> None:
 def prepare(folder: Path) -> Place:
     """The database, the policy beside it and an empty ledger, in place of an earlier demo's."""
     place = Place(folder)
-    click.echo(f"Work folder: {folder} (database, policy and ledger are made anew on every run)")
+    click.echo(f"Work folder: {folder}. Each run makes its database, policy and ledger anew.")
     folder.mkdir(parents=True, exist_ok=True)
     for old in folder.glob("flights.ledger*"):
         old.unlink()
