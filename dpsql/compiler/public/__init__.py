@@ -5,11 +5,11 @@ After the private aggregations have been replaced by released relations, what is
 Postgres does, and writes DuckDB text made of fixed words, internal names and quoted literals only. It must never let
 through a node it does not know, and never needs to look at data.
 
-Where the answer is not Postgres's: text sorts by bytes (collation C); regular expressions are RE2's; arithmetic of double
-precision that overflows gives Infinity instead of 22003; after INTERSECT, EXCEPT and grouping sets, a numeric without a
-declared scale is shown without trailing zeros; dates end with the year 9999; months in an interval that is shown count
-30 days; there are no arrays, no recursion, no volatile functions but now() and current_date, and ORDER BY over a set
-operation takes output columns only. sqlglot reads date_part as EXTRACT, so it gives numeric.
+Where the answer is not Postgres's: text sorts by bytes (collation C); regular expressions are RE2's; double precision
+that overflows gives Infinity instead of 22003; after INTERSECT, EXCEPT and grouping sets, a numeric without a declared
+scale is shown without trailing zeros; dates end with the year 9999; a month in an interval that is shown counts 30
+days; there are no arrays, no recursion, and no volatile functions but now() and current_date; ORDER BY over a set
+operation takes output columns only. Where sqlglot reads date_part as EXTRACT, it is EXTRACT: a numeric.
 """
 
 from __future__ import annotations
