@@ -189,6 +189,11 @@ def _list_type(oid: int | None) -> SqlType:
 # --- values --------------------------------------------------------------------------------------------------------
 
 
+def _without_zeros(value: Decimal) -> Decimal:
+    whole = value.to_integral_value()
+    return whole if value == whole else value.normalize()
+
+
 def _value(value: object, column: Column) -> Value:
     """A DuckDB value as the column's type has it."""
     if isinstance(value, list):
@@ -196,6 +201,8 @@ def _value(value: object, column: Column) -> Value:
         return cast(Value, tuple(value))
     if column.type.kind is Kind.NUMERIC and isinstance(value, int):
         return Decimal(value)
+    if isinstance(value, Decimal):
+        return _without_zeros(value)
     if column.type.kind is Kind.TEXT and value is not None and not isinstance(value, str):
         return str(value)
     return cast(Value, value)

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import duckdb
 
 from dpsql.catalog.functions import DEFINITIONS
+from dpsql.catalog.own import COLUMNS
 from dpsql.catalog.rows import Rows
 from dpsql.catalog.snapshot import SCHEMAS, CatalogRelation, snapshot
 from dpsql.errors import CANCELLED, NOT_SUPPORTED, TOO_COMPLEX, Rejected
@@ -52,10 +53,10 @@ class Database:
         self._connection = duckdb.connect(":memory:", config=_LIMITS)
         for name in SCHEMAS.values():
             self._connection.execute(f"CREATE SCHEMA {name}")
-        self._connection.execute(";".join(_create(relation) for relation in snapshot().relations.values()))
+        relations = {**snapshot().relations, (COLUMNS.schema, COLUMNS.name): COLUMNS}
+        self._connection.execute(";".join(_create(relation) for relation in relations.values()))
         for key, found in rows.items():
-            if key in snapshot().relations:
-                self._load(snapshot().relations[key], found)
+            self._load(relations[key], found)
         self._connection.execute(DEFINITIONS)
         for lock in _LOCKS:
             self._connection.execute(lock)

@@ -16,9 +16,10 @@ from sqlglot import exp
 from dpsql.catalog.context import Context
 from dpsql.catalog.expressions import expression
 from dpsql.catalog.functions import PLAIN, PREFIX, words
-from dpsql.catalog.routing import function_name, is_cte, relation
+from dpsql.catalog.own import as_query
+from dpsql.catalog.routing import function_name, is_cte, relation, schema_of
 from dpsql.catalog.session_values import session_value
-from dpsql.catalog.snapshot import PG_CATALOG, SCHEMAS
+from dpsql.catalog.snapshot import OWN_SCHEMA, PG_CATALOG, SCHEMAS
 from dpsql.compiler.parse import name_of, output_name
 from dpsql.errors import NOT_SUPPORTED, UNDEFINED_FUNCTION, UNDEFINED_TABLE, Rejected
 from dpsql.pgwire.values import WireValue
@@ -33,7 +34,7 @@ def rewrite(tree: exp.Query, context: Context, database: str, parameters: Sequen
     tree = _everywhere(tree, lambda node: _unqualified(_parameter(node, parameters)))
     tree = _everywhere(tree, lambda node: session_value(node, context, database))
     tree = _everywhere(tree, expression)
-    tree = _everywhere(tree, _source)
+    tree = _everywhere(tree, lambda node: _source(node, context))
     tree = _everywhere(tree, _checked)
     return tree.sql(dialect="duckdb")
 
@@ -124,10 +125,10 @@ def literal(value: WireValue) -> exp.Expr:
 # --- sources -------------------------------------------------------------------------------------------------------
 
 
-def _source(node: exp.Expr) -> exp.Expr:
+def _source(node: exp.Expr, context: Context) -> exp.Expr:
     match node:
         case exp.Table() if isinstance(node.this, exp.Identifier):
-            return _table(node)
+            return _view(node, context) or _table(node)
         case exp.Table():
             return _function_source(node)
         case exp.Unnest():
@@ -135,6 +136,14 @@ def _source(node: exp.Expr) -> exp.Expr:
             return node
         case _:
             return node
+
+
+def _view(node: exp.Table, context: Context) -> exp.Expr | None:
+    """A view of schema dpsql with its rows of now."""
+    name = name_of(node.this)
+    if schema_of(node) != OWN_SCHEMA or name not in context.views:
+        return None
+    return as_query(context.views[name]()).subquery(alias=node.alias or name)
 
 
 def _table(node: exp.Table) -> exp.Expr:

@@ -12,6 +12,7 @@ from functools import lru_cache
 from sqlglot import exp
 
 from dpsql.catalog.functions import MACROS, SESSION, words
+from dpsql.catalog.own import COLUMNS
 from dpsql.catalog.snapshot import PG_CATALOG, SCHEMAS, CatalogRelation, snapshot
 from dpsql.compiler.parse import name_of, parse
 from dpsql.errors import NOT_PERMITTED, Rejected
@@ -79,8 +80,9 @@ def schema_of(table: exp.Table) -> str | None:
 
 
 def relation(table: exp.Table) -> CatalogRelation | None:
-    schema = schema_of(table)
-    return None if schema is None else snapshot().relations.get((schema, name_of(table.this)))
+    """The catalog's relation that a table names, None if it is none."""
+    key = (schema_of(table) or "", name_of(table.this))
+    return COLUMNS if key == (COLUMNS.schema, COLUMNS.name) else snapshot().relations.get(key)
 
 
 def _asks_session(tree: exp.Query) -> bool:

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 
-from dpsql.catalog import comments
-from dpsql.catalog.snapshot import INFORMATION_SCHEMA, PG_CATALOG, snapshot
+from dpsql.catalog import comments, own
+from dpsql.catalog.snapshot import INFORMATION_SCHEMA, OWN_SCHEMA, PG_CATALOG, snapshot
 from dpsql.pgwire import values as wire
 from dpsql.policy.model import UnitPath
 from dpsql.policy.schema import Schema, SchemaColumn, SchemaTable
@@ -22,6 +22,7 @@ Row = Mapping[str, object]
 Rows = dict[tuple[str, str], list[Row]]
 
 _PG_CATALOG, _PUBLIC, _INFORMATION_SCHEMA, _PG_CLASS = 11, 2200, 13207, 1259
+_NAMESPACES = {PG_CATALOG: _PG_CATALOG, "public": _PUBLIC, INFORMATION_SCHEMA: _INFORMATION_SCHEMA, OWN_SCHEMA: 16_382}
 _OWNER = 10
 _OWNER_NAME = "dpsql"
 _FIRST_OID, _OIDS = 16_384, 2**30
@@ -93,6 +94,7 @@ def rows_for(schema: Schema, user: str) -> Rows:
         *(_key_rows(key) for key in keys(tables)),
         *(_reference_rows(reference) for reference in references(tables)),
         _information_rows(database, tables),
+        ((f"{OWN_SCHEMA}.columns", row) for row in own.column_rows(schema, tables)),
     )
     for part in parts:
         for relation, row in part:
@@ -127,15 +129,15 @@ Named = Iterator[tuple[str, Row]]
 
 def _system_rows() -> Named:
     """The catalog's own relations, as Postgres lists them among the others."""
-    for relation in snapshot().relations.values():
-        namespace = _PG_CATALOG if relation.schema == PG_CATALOG else _INFORMATION_SCHEMA
+    for relation in (*snapshot().relations.values(), own.COLUMNS):
+        namespace = _NAMESPACES[relation.schema]
         yield "pg_class", _class(relation.oid, relation.name, namespace, relation.kind, len(relation.columns))
         for number, column in enumerate(relation.columns, 1):
             yield "pg_attribute", _attribute(relation.oid, number, column.name, column.type_oid, -1, column.required)
 
 
 def _server_rows(database: str, user: str) -> Named:
-    for oid, name in ((_PG_CATALOG, PG_CATALOG), (_PUBLIC, "public"), (_INFORMATION_SCHEMA, INFORMATION_SCHEMA)):
+    for name, oid in _NAMESPACES.items():
         yield "pg_namespace", {"oid": oid, "nspname": name, "nspowner": _OWNER}
         yield (
             f"{INFORMATION_SCHEMA}.schemata",

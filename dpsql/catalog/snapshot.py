@@ -14,7 +14,8 @@ from typing import Any
 
 PG_CATALOG = "pg_catalog"
 INFORMATION_SCHEMA = "information_schema"
-SCHEMAS = {PG_CATALOG: "pgc", INFORMATION_SCHEMA: "isc"}
+OWN_SCHEMA = "dpsql"
+SCHEMAS = {PG_CATALOG: "pgc", INFORMATION_SCHEMA: "isc", OWN_SCHEMA: "dps"}
 """Schemas, and what they are called in DuckDB, whose own pg_catalog is another one."""
 
 _DUCKDB_TYPES = {

@@ -32,4 +32,5 @@ class State:
     pending: list[BackendMessage] = field(default_factory=list)
 
     def context(self) -> Context:
-        return Context(self.user, self.database, self.pid, self.transaction.values)
+        views = {"budget": lambda: self.engine.budget(self.user)}
+        return Context(self.user, self.database, self.pid, self.transaction.values, views)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -17,7 +19,7 @@ from dpsql.compiler.statements import split
 from dpsql.errors import Rejected
 from dpsql.pgwire import values as wire
 from dpsql.pgwire.values import WireValue
-from dpsql.types import TEXT, Kind, SqlType
+from dpsql.types import INT8, NUMERIC, TEXT, Column, Kind, Relation, SqlType
 
 TRACES = Path(__file__).with_name("client_queries.sql")
 
@@ -260,6 +262,34 @@ def test_traced_catalog_statements_are_answered(catalog: Catalog) -> None:
     assert len(refused) <= 3
 
 
+def test_dpsql_columns(catalog: Catalog) -> None:
+    text = "SELECT column_name, data_type, is_unit, lower, upper FROM dpsql.columns WHERE table_name = 'customers'"
+    assert rows(catalog, text) == [
+        ("id", "bigint", True, None, None),
+        ("age", "integer", False, "0", "120"),
+        ("country", "text", False, None, None),
+    ]
+
+
+def test_dpsql_budget_is_asked_each_time(catalog: Catalog) -> None:
+    columns = (Column("whose", TEXT), Column("left", NUMERIC), Column("none", INT8))
+    asked = []
+
+    def budget() -> Relation:
+        asked.append(1)
+        return Relation(columns, (("you", Decimal("14.5"), None), ("it's", Decimal("0.00000005"), 3)))
+
+    context = replace(CONTEXT, views={"budget": budget})
+    answer = catalog.answer('SELECT b.*, "left" * 2 AS twice FROM dpsql.budget b ORDER BY whose DESC', (), context)
+    assert answer.rows == (
+        ("you", Decimal("14.5"), None, Decimal(29)),
+        ("it's", Decimal("5E-8"), 3, Decimal("1E-7")),
+    )
+    assert answer.columns[:3] == columns
+    assert catalog.describe("SELECT * FROM dpsql.budget", (), context).columns == columns
+    assert len(asked) == 2
+
+
 # --- what is refused -----------------------------------------------------------------------------------------------
 
 
@@ -269,6 +299,7 @@ def test_traced_catalog_statements_are_answered(catalog: Catalog) -> None:
         ("SELECT * FROM pg_catalog.pg_nosuch", "42P01"),
         ("SELECT * FROM pg_catalog.pg_authid", "42P01"),
         ("SELECT * FROM information_schema.nosuch", "42P01"),
+        ("SELECT * FROM dpsql.nosuch", "42P01"),
         ("SELECT nosuch FROM pg_class", "0A000"),
         ("SELECT nosuch(oid) FROM pg_class", "42883"),
         ("SELECT pg_sleep(10) FROM pg_class", "42883"),

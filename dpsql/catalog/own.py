@@ -1,0 +1,103 @@
+"""The views of schema dpsql: what the policy declares of columns, and what the engine tells of a user's budget.
+
+Decides their shape in SQL. `columns` is stored with the catalog; the others are asked for at each query, and become
+rows of literals in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from decimal import Decimal
+
+from sqlglot import exp
+
+from dpsql.catalog import comments
+from dpsql.catalog.snapshot import OWN_SCHEMA, CatalogColumn, CatalogRelation
+from dpsql.policy.schema import Schema, SchemaTable
+from dpsql.types import Kind, Relation, SqlType, Value
+
+_TEXT, _BOOL = 25, 16
+_OID = 16_383
+
+COLUMNS = CatalogRelation(
+    OWN_SCHEMA,
+    "columns",
+    _OID,
+    "v",
+    tuple(
+        CatalogColumn(name, type, False)
+        for name, type in (
+            ("table_name", _TEXT),
+            ("column_name", _TEXT),
+            ("data_type", _TEXT),
+            ("is_public", _BOOL),
+            ("is_unit", _BOOL),
+            ("lower", _TEXT),
+            ("upper", _TEXT),
+            ("value_list", _TEXT),
+            ("can_be_null", _BOOL),
+            ("refers_to", _TEXT),
+            ("comment", _TEXT),
+        )
+    ),
+)
+
+
+def column_rows(schema: Schema, tables: tuple[SchemaTable, ...]) -> Iterator[Mapping[str, object]]:
+    """One row for each column that statements may name."""
+    for table in tables:
+        for column in table.columns:
+            yield {
+                "table_name": table.name,
+                "column_name": column.name,
+                "data_type": str(column.type),
+                "is_public": table.public,
+                "is_unit": column.name == table.unit,
+                "lower": _shown(column.lower),
+                "upper": _shown(column.upper),
+                "value_list": None if column.values is None else ", ".join(str(value) for value in column.values),
+                "can_be_null": column.nullable,
+                "refers_to": None if column.references is None else ".".join(column.references),
+                "comment": comments.of_column(schema, table, column),
+            }
+
+
+def _shown(value: Value) -> str | None:
+    return None if value is None else str(value)
+
+
+# --- relations as literals -----------------------------------------------------------------------------------------
+
+_DUCKDB_TYPES = {
+    Kind.BOOL: "BOOLEAN",
+    Kind.INT2: "SMALLINT",
+    Kind.INT4: "INTEGER",
+    Kind.INT8: "BIGINT",
+    Kind.NUMERIC: "DECIMAL(38, 15)",
+    Kind.FLOAT8: "DOUBLE",
+    Kind.DATE: "DATE",
+    Kind.TIMESTAMP: "TIMESTAMP",
+    Kind.TIMESTAMPTZ: "TIMESTAMP",
+}
+
+
+def as_query(relation: Relation) -> exp.Query:
+    """A relation as SELECTs of literals; one that gives no rows, to begin with, names and types the columns."""
+    empty = exp.select(
+        *(exp.alias_(_typed(None, column.type), column.name, quoted=True) for column in relation.columns)
+    ).where(exp.false())
+    query: exp.Query = empty
+    for row in relation.rows:
+        cells = zip(row, relation.columns, strict=True)
+        query = exp.union(query, exp.select(*(_typed(value, column.type) for value, column in cells)), distinct=False)
+    return query
+
+
+def _typed(value: Value, type: SqlType) -> exp.Expr:
+    text = _DUCKDB_TYPES.get(type.kind, "VARCHAR")
+    literal = exp.Null() if value is None else exp.Literal.string(_plain(value))
+    return exp.cast(literal, exp.DataType.build(text, dialect="duckdb"))
+
+
+def _plain(value: Value) -> str:
+    return format(value, "f") if isinstance(value, Decimal) else str(value)
