@@ -18,14 +18,14 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 from fractions import Fraction
 from itertools import product
-from math import sqrt
+from math import inf, sqrt
 
 from dpsql.compiler.keys import shown
 from dpsql.compiler.plan import (
     ONE,
-    AvgOutput,
     CountOutput,
     Measurement,
+    MomentOutput,
     Output,
     PlannedRelease,
     SumOutput,
@@ -152,8 +152,8 @@ def _estimate(output: Output, cells: tuple[int, ...], measurements: tuple[Measur
         case SumOutput(cell=index, resolution=resolution, type=type_):
             exact = cells[index] * resolution
             return _around(_as_number(exact, type_), float(exact), measurements[index])
-        case AvgOutput():
-            return _average(output, cells, measurements)
+        case MomentOutput():
+            return _statistic(output, cells, measurements)
 
 
 def _around(value: Value, exact: float, measurement: Measurement) -> Estimate:
@@ -161,22 +161,65 @@ def _around(value: Value, exact: float, measurement: Measurement) -> Estimate:
     return Estimate(value, measurement.stddev, exact - error, exact + error)
 
 
-def _average(output: AvgOutput, cells: tuple[int, ...], measurements: tuple[Measurement, ...]) -> Estimate:
-    """centre + sum / count, kept inside the bounds; the count is taken as at least 1.
+def _statistic(output: MomentOutput, cells: tuple[int, ...], measurements: tuple[Measurement, ...]) -> Estimate:
+    """A statistic of noisy moments, inside its bounds. Its error is propagated through each moment's own noise.
 
-    The error is that of a ratio: sd(sum - mean * count) / count, by first-order propagation, as both are independent.
+    The standard deviation is the root of the sum over moments of half the squared change that one standard deviation
+    up or down makes: first order, and exact for linear statistics; moments have independent noise.
     """
-    grid = output.grid
-    count = max(Fraction(cells[output.count], ONE), Fraction(1))
-    off = cells[output.sum] / count
-    mean = min(max((grid.centre + off) * grid.resolution, output.lower), output.upper)
-    of_sum, of_count = measurements[output.sum], measurements[output.count]
-    distance = float(mean - grid.centre * grid.resolution)
-    deviation = sqrt(of_sum.stddev**2 + (distance * of_count.stddev) ** 2) / float(count)
-    wide = 1.96 if isinstance(of_sum.mechanism, DiscreteGaussian) else 2.12
-    low = max(float(mean) - wide * deviation, float(output.lower))
-    high = min(float(mean) + wide * deviation, float(output.upper))
-    return Estimate(_as_number(mean, output.type), deviation, low, high)
+    places = dict(output.cells)
+    exact = {power: float(cells[place] * measurements[place].resolution) for power, place in places.items()}
+    value = _from_moments(output, exact)
+    spread = 0.0
+    for power, place in places.items():
+        step = measurements[place].stddev
+        up = _from_moments(output, {**exact, power: exact[power] + step}, clamped=False)
+        down = _from_moments(output, {**exact, power: exact[power] - step}, clamped=False)
+        spread += ((up - down) / 2) ** 2
+    deviation = sqrt(spread)
+    wide = 1.96 if isinstance(measurements[0].mechanism, DiscreteGaussian) else 2.12
+    least, most = _range(output)
+    low, high = max(value - wide * deviation, least), min(value + wide * deviation, most)
+    return Estimate(_as_number(Fraction(value), output.type), deviation, low, high)
+
+
+def _range(output: MomentOutput) -> tuple[float, float]:
+    """What the exact statistic cannot leave: the bounds, half the width squared, -1..1."""
+    lower, upper = float(output.lower), float(output.upper)
+    half = (upper - lower) / 2
+    match output.kind:
+        case "avg":
+            return lower, upper
+        case "corr":
+            return -1.0, 1.0
+        case "covar_pop" | "covar_samp":
+            return -inf, inf
+        case "var_pop" | "stddev_pop":
+            return 0.0, half**2 if output.kind == "var_pop" else half
+        case _:
+            most = 2 * half**2
+            return 0.0, most if output.kind == "var_samp" else sqrt(most)
+
+
+def _from_moments(output: MomentOutput, moments: dict[tuple[int, int], float], *, clamped: bool = True) -> float:
+    """The statistic of centred moments; the count is taken as at least 1 (2 for sample statistics)."""
+    n = max(moments[0, 0], 2.0 if output.kind.endswith("samp") else 1.0)
+    mean = {power: total / n for power, total in moments.items()}
+    match output.kind:
+        case "avg":
+            value = float(output.grid.centre * output.grid.resolution) + mean[1, 0]
+        case "covar_pop" | "covar_samp":
+            value = mean[1, 1] - mean[1, 0] * mean[0, 1]
+        case "corr":
+            x, y = mean[2, 0] - mean[1, 0] ** 2, mean[0, 2] - mean[0, 1] ** 2
+            value = (mean[1, 1] - mean[1, 0] * mean[0, 1]) / sqrt(x * y) if x > 0 and y > 0 else 0.0
+        case _:
+            value = max(mean[2, 0] - mean[1, 0] ** 2, 0.0)
+    if output.kind.endswith("samp"):
+        value *= n / (n - 1)
+    value = sqrt(value) if output.kind.startswith("stddev") else value
+    least, most = _range(output)
+    return min(max(value, least), most) if clamped else value
 
 
 def _as_number(value: Fraction, type_: SqlType) -> Value:

@@ -219,17 +219,21 @@ class UnionAll:
 
 Node = Scan | Rows | Filter | Project | Join | PerUnit | UnionAll
 
-AggregateKind = Literal["count", "sum", "avg", "count_units"]
+AggregateKind = Literal[
+    "count", "sum", "avg", "count_units", "count_distinct",
+    "var_pop", "var_samp", "stddev_pop", "stddev_samp", "covar_pop", "covar_samp", "corr",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """One aggregate of a release. `condition`: FILTER. `argument` None: COUNT(*), or the unit for `count_units`."""
+    """One aggregate of a release. `condition`: FILTER. `argument` None: COUNT(*). `second`: of COVAR and CORR."""
 
     kind: AggregateKind
     argument: Expr | None
     condition: Expr | None
     type: SqlType
+    second: Expr | None = None
 
 
 @dataclass(frozen=True, slots=True)

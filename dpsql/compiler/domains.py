@@ -65,9 +65,8 @@ def _declared(column: SchemaColumn) -> Domain:
     if column.type.kind is Kind.BOOL and values is None:
         values = (False, True)
     lower, upper = number(column.lower), number(column.upper)
-    if values and all(number(v) is not None for v in values):
-        numbers = [Fraction(v) for v in values if isinstance(v, int | float | Decimal)]
-        lower, upper = min(numbers), max(numbers)
+    if values and column.type.is_number:
+        lower, upper = number(min(values)), number(max(values))  # type: ignore[type-var]
     first, last = column.lower, column.upper
     if not column.type.is_time:
         first = last = None

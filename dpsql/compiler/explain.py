@@ -72,14 +72,13 @@ def depends_on(release: PlannedRelease, compiled: Compiled) -> list[str]:
 
 
 def _measurement(m: Measurement) -> dict[str, Any]:
-    averaged = m.cell.kind in ("avg_count", "avg_sum")
     return {
         "name": m.name,
         "column": m.column,
         **_sensitivity(m.sensitivity),
         "resolution": float(m.resolution),
         **_mechanism(m.mechanism),
-        "error95": None if averaged else m.error95,
+        "error95": None if m.cell.moment is not None else m.error95,
     }
 
 
@@ -161,6 +160,6 @@ def _bound_words(release: PlannedRelease) -> str:
 def _noise_words(m: Measurement) -> str:
     name = "Gaussian" if isinstance(m.mechanism, DiscreteGaussian) else "Laplace"
     words = f"{name} noise, standard deviation {m.stddev:.4g}"
-    if m.cell.kind in ("avg_count", "avg_sum"):
-        return words + "; the error of the average depends on the data"
+    if m.cell.moment is not None:
+        return words + "; the error of what it is part of depends on the data"
     return words + f", 95 % error {m.error95:.4g}"

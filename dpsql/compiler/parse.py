@@ -7,14 +7,19 @@ is ever sent on: trees are only read.
 from __future__ import annotations
 
 import logging
+import re
 
 import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
+from sqlglot.parsers.postgres import PostgresParser
 
 from dpsql.errors import NOT_SUPPORTED, SYNTAX, TOO_COMPLEX, Rejected
 
 logging.getLogger("sqlglot").setLevel(logging.CRITICAL)
+# sqlglot would drop the clock of '2 days 03:04:05', and read date_part as EXTRACT, which has another type.
+exp.INTERVAL_STRING_RE = re.compile(r"\A\s*(-?[0-9]+(?:\.[0-9]+)?)\s*([a-zA-Z]+)\s*\Z")
+PostgresParser.FUNCTION_PARSERS.pop("DATE_PART", None)
 
 
 def parse(text: str) -> exp.Query:
@@ -89,54 +94,3 @@ def unwrap(node: exp.Expr) -> exp.Expr:
     while isinstance(node, exp.Paren):
         node = node.this
     return node
-
-
-def output_name(node: exp.Expr) -> str:
-    """The name Postgres gives to an unnamed output column."""
-    node = unwrap(node)
-    match node:
-        case exp.Alias():
-            return name_of(node.args["alias"])
-        case exp.Column():
-            return name_of(node.this)
-        case exp.Cast():
-            inner = output_name(node.this)
-            return inner if inner != "?column?" else _type_name(node)
-        case exp.Filter() | exp.Window() | exp.WithinGroup():
-            return output_name(node.this)
-        case exp.Case():
-            inner = output_name(node.args["default"]) if node.args.get("default") else "?column?"
-            return inner if inner != "?column?" else "case"
-        case exp.Subquery() if isinstance(node.this, exp.Select):
-            return output_name(node.this.expressions[0]) if node.this.expressions else "?column?"
-        case exp.Exists():
-            return "exists"
-        case exp.TimestampTrunc() | exp.DateTrunc():
-            return "date_trunc"
-        case exp.Boolean():
-            return "bool"
-        case exp.Anonymous():
-            return str(node.this).lower()
-        case exp.Func() if not isinstance(node, exp.Connector | exp.Binary):
-            return _FUNCTION_NAMES.get(type(node), node.sql_names()[0].lower())
-        case _:
-            return "?column?"
-
-
-def _type_name(node: exp.Cast) -> str:
-    names = {"INT": "int4", "BIGINT": "int8", "SMALLINT": "int2", "DOUBLE": "float8", "FLOAT": "float4"}
-    kind = node.args["to"].this
-    text = getattr(kind, "value", str(kind))
-    return names.get(text, {"DECIMAL": "numeric", "BOOLEAN": "bool"}.get(text, text.lower()))
-
-
-_FUNCTION_NAMES: dict[type[exp.Expr], str] = {
-    exp.Extract: "extract",
-    exp.Stddev: "stddev",
-    exp.StddevSamp: "stddev_samp",
-    exp.Variance: "var_samp",
-    exp.VariancePop: "var_pop",
-    exp.Pow: "power",
-    exp.TimeToStr: "to_char",
-    exp.Trim: "btrim",
-}

@@ -17,7 +17,7 @@ from fractions import Fraction
 from math import isqrt
 from typing import Literal
 
-from dpsql.compiler.algebra import Aggregate, Aggregation, Expr, canonical, describe
+from dpsql.compiler.algebra import Aggregate, AggregateKind, Aggregation, Expr, canonical, describe
 from dpsql.compiler.keys import KeyDomain, key_domain, product
 from dpsql.dp.accounting import key_delta, share_of_statement
 from dpsql.dp.mechanisms import Mechanism, error95, stddev
@@ -34,7 +34,7 @@ MAX_STEPS = 2**20
 MAX_RADIUS = {"l1": 2**50, "l2": 2**43}
 """Above these, norms could leave the backends' 128-bit integers (2^43 squared, over 2^40 groups)."""
 
-CellKind = Literal["count", "sum", "avg_count", "avg_sum", "units"]
+CellKind = Literal["count", "sum", "moment", "units", "distinct"]
 Form = Literal["rows", "single", "norm"]
 """How contributions are bounded: each row is a unit; one group a unit (clamp); norm clipping over groups."""
 
@@ -54,14 +54,64 @@ class Grid:
 
 
 @dataclass(frozen=True, slots=True)
+class Moment:
+    """The product x^i * y^j of centred grid values, shifted down by `shift` bits; (0, 0) counts the rows.
+
+    `x`, `y`: the axes' grids; `y` None where there is one argument.
+    """
+
+    i: int
+    j: int
+    x: Grid
+    y: Grid | None = None
+    shift: int = 0
+
+    @property
+    def largest(self) -> int:
+        y = self.y.largest if self.y is not None else 1
+        return max(int(self.x.largest**self.i * y**self.j) >> self.shift, 1)
+
+    @property
+    def resolution(self) -> Fraction:
+        y = self.y.resolution if self.y is not None else Fraction(1)
+        return Fraction(self.x.resolution**self.i * y**self.j * 2**self.shift)
+
+    @property
+    def order(self) -> int:
+        return self.i + self.j
+
+
+@dataclass(frozen=True, slots=True)
 class Cell:
-    """One measured vector: what is added up, before its noise is chosen."""
+    """One measured vector: what is added up, before its noise is chosen.
+
+    `grid` of a sum; `moment` and `second` of the vectors that AVG, VARIANCE, COVAR and CORR are made of.
+    """
 
     kind: CellKind
     argument: Expr | None
     condition: Expr | None
-    grid: Grid | None
-    type: SqlType
+    grid: Grid | None = None
+    second: Expr | None = None
+    moment: Moment | None = None
+
+    @property
+    def counts(self) -> bool:
+        """Whether it adds up rows, units or distinct values, in steps of 1 / 2^10."""
+        return self.grid is None and (self.moment is None or self.moment.order == 0)
+
+    @property
+    def largest(self) -> int:
+        """The largest absolute value that one row adds, in grid steps."""
+        if self.moment is not None and self.moment.order:
+            return self.moment.largest
+        return ONE if self.grid is None else self.grid.largest
+
+    @property
+    def resolution(self) -> Fraction:
+        if self.moment is not None and self.moment.order:
+            return self.moment.resolution
+        return Fraction(1, ONE) if self.grid is None else self.grid.resolution
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +126,7 @@ class Measurement:
 
     @property
     def resolution(self) -> Fraction:
-        grid = self.cell.grid
-        return Fraction(1, ONE) if grid is None else grid.resolution
+        return self.cell.resolution
 
     @property
     def stddev(self) -> float:
@@ -113,18 +162,21 @@ class SumOutput:
 
 
 @dataclass(frozen=True, slots=True)
-class AvgOutput:
-    """The mean from a centred sum and its count, kept inside [lower, upper]."""
+class MomentOutput:
+    """A statistic of centred moments: AVG, variance, standard deviation, covariance or correlation.
 
-    count: int
-    sum: int
+    `cells`: the places of the moments by their powers. `grid`, `lower` and `upper` are those of the first argument.
+    """
+
+    kind: AggregateKind
+    cells: tuple[tuple[tuple[int, int], int], ...]
     grid: Grid
     lower: Fraction
     upper: Fraction
     type: SqlType
 
 
-Output = CountOutput | SumOutput | AvgOutput
+Output = CountOutput | SumOutput | MomentOutput
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,20 +297,56 @@ def _form(aggregation: Aggregation, keys: tuple[Key, ...], public: bool) -> tupl
 def _output(aggregate: Aggregate, bound: ContributionBound, norm: Norm, cells: list[Cell]) -> Output:
     """How an aggregate is read from cells; adds those that are not there yet."""
     match aggregate.kind:
-        case "count" | "count_units":
-            kind: CellKind = "count" if aggregate.kind == "count" else "units"
-            return CountOutput(_cell(Cell(kind, aggregate.argument, aggregate.condition, None, aggregate.type), cells))
+        case "count":
+            return CountOutput(_cell(Cell("count", aggregate.argument, aggregate.condition), cells))
+        case "count_units":
+            return CountOutput(_cell(Cell("units", aggregate.argument, aggregate.condition), cells))
+        case "count_distinct":
+            return CountOutput(_cell(Cell("distinct", aggregate.argument, aggregate.condition), cells))
         case "sum":
             grid = sum_grid(_argument(aggregate), bound, norm)
-            cell = Cell("sum", aggregate.argument, aggregate.condition, grid, aggregate.type)
+            cell = Cell("sum", aggregate.argument, aggregate.condition, grid)
             return SumOutput(_cell(cell, cells), grid.resolution, aggregate.type)
+        case _:
+            return _moments(aggregate, bound, norm, cells)
+
+
+MOMENT_NAMES = {(0, 0): "n", (1, 0): "x", (2, 0): "xx", (0, 1): "y", (0, 2): "yy", (1, 1): "xy"}
+
+
+def _powers(kind: AggregateKind) -> tuple[tuple[int, int], ...]:
+    """The moments that a statistic is made of."""
+    match kind:
         case "avg":
-            argument = _argument(aggregate)
-            grid = avg_grid(argument, bound, norm)
-            count = Cell("avg_count", argument, aggregate.condition, None, aggregate.type)
-            total = Cell("avg_sum", argument, aggregate.condition, grid, aggregate.type)
-            lower, upper = _interval(argument)
-            return AvgOutput(_cell(count, cells), _cell(total, cells), grid, lower, upper, aggregate.type)
+            return ((0, 0), (1, 0))
+        case "covar_pop" | "covar_samp":
+            return ((0, 0), (1, 0), (0, 1), (1, 1))
+        case "corr":
+            return tuple(MOMENT_NAMES)
+        case _:
+            return ((0, 0), (1, 0), (2, 0))
+
+
+def _moments(aggregate: Aggregate, bound: ContributionBound, norm: Norm, cells: list[Cell]) -> MomentOutput:
+    """The moments of a statistic, measured once for all statistics of the same arguments."""
+    argument, second = _argument(aggregate), aggregate.second
+    x = avg_grid(argument, bound, norm)
+    y = avg_grid(second, bound, norm) if second is not None else None
+    places = []
+    for i, j in _powers(aggregate.kind):
+        moment = Moment(i, j, x, y, _shift(i, j, x, y, _most_steps(bound, norm)))
+        cell = Cell("moment", argument, aggregate.condition, second=second, moment=moment)
+        places.append(((i, j), _cell(cell, cells)))
+    lower, upper = _interval(argument)
+    return MomentOutput(aggregate.kind, tuple(places), x, lower, upper, aggregate.type)
+
+
+def _shift(i: int, j: int, x: Grid, y: Grid | None, most: int) -> int:
+    """Bits by which a product of grid values is shifted down, to leave at most about `most` steps."""
+    if i + j < 2:
+        return 0
+    largest = int(x.largest**i * (y.largest if y is not None else 1) ** j)
+    return max(largest.bit_length() - most.bit_length() + 1, 0)
 
 
 def _cell(cell: Cell, cells: list[Cell]) -> int:
@@ -274,7 +362,8 @@ def cell_text(cell: Cell) -> str:
     """What a cell measures, canonically."""
     argument = "*" if cell.argument is None else canonical(cell.argument)
     condition = "" if cell.condition is None else canonical(cell.condition)
-    return f"{cell.kind}({argument}|{condition}|{cell.grid})"
+    second = "" if cell.second is None else canonical(cell.second)
+    return f"{cell.kind}({argument}|{second}|{condition}|{cell.grid}|{cell.moment})"
 
 
 def _argument(aggregate: Aggregate) -> Expr:
@@ -343,8 +432,7 @@ def _resolution(extent: Fraction, type_: SqlType, most: int) -> Fraction:
 def _sensitivities(cell: Cell, bound: ContributionBound) -> tuple[L1, L2]:
     if cell.kind == "units":
         bound = ContributionBound(bound.groups, 1)
-    largest = ONE if cell.grid is None else cell.grid.largest
-    return clip_l1(bound, largest), clip_l2(bound, largest)
+    return clip_l1(bound, cell.largest), clip_l2(bound, cell.largest)
 
 
 def _planned(
@@ -383,9 +471,13 @@ def _planned(
 
 
 def _cell_name(cell: Cell) -> str:
-    names = {"count": "count", "sum": "sum", "avg_count": "count for avg", "avg_sum": "centred sum for avg"}
-    argument = "*" if cell.argument is None else canonical(cell.argument)
-    return f"{names.get(cell.kind, 'count distinct unit')}({argument})"
+    """What is measured, for EXPLAIN."""
+    words = {"units": "count distinct unit", "distinct": "count distinct"}.get(cell.kind, cell.kind)
+    if cell.moment is not None:
+        words = f"moment {MOMENT_NAMES[cell.moment.i, cell.moment.j]} of"
+    parts = [canonical(e) for e in (cell.argument, cell.second) if e is not None]
+    condition = "" if cell.condition is None else f" filter {canonical(cell.condition)}"
+    return f"{words}({', '.join(parts) or '*'}){condition}"
 
 
 def _selection(outline: Outline, privacy: Privacy, terms: Terms, share: Fraction, norm: Norm) -> Selection:

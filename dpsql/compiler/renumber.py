@@ -95,7 +95,12 @@ class _Names:
                 return expr
 
     def aggregate(self, aggregate: Aggregate) -> Aggregate:
-        return replace(aggregate, argument=self.maybe(aggregate.argument), condition=self.maybe(aggregate.condition))
+        return replace(
+            aggregate,
+            argument=self.maybe(aggregate.argument),
+            condition=self.maybe(aggregate.condition),
+            second=self.maybe(aggregate.second),
+        )
 
 
 def renumber(aggregation: Aggregation) -> Aggregation:

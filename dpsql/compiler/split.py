@@ -28,8 +28,9 @@ from dpsql.compiler.bind.subqueries import exists, membership, separated
 from dpsql.compiler.bind.union import union_all
 from dpsql.compiler.bind.units import scan
 from dpsql.compiler.domains import narrowed
-from dpsql.compiler.parse import name_of, only, output_name, parse, refuse
+from dpsql.compiler.parse import name_of, only, parse, refuse
 from dpsql.compiler.public import Remainder, translate
+from dpsql.compiler.public.names import output_name
 from dpsql.compiler.renumber import renumber
 from dpsql.errors import NOT_PERMITTED, UNDEFINED_TABLE, Rejected
 from dpsql.policy.schema import Schema, SchemaTable

@@ -16,6 +16,9 @@ from dpsql.policy.schema import Schema, SchemaColumn, SchemaTable
 from dpsql.policy.values import family
 from dpsql.types import DATE, INT8, TEXT, UUID_TYPE, Kind, Relation, SqlType, TableFacts, Value
 
+MOST_VALUES = 10_000
+"""More values of a public column are not kept: they could not be group keys."""
+
 UNIT_TYPES: Mapping[str, SqlType] = {"integer": INT8, "text": TEXT, "uuid": UUID_TYPE, "date": DATE}
 """The canonical type of a unit, by the family of its columns."""
 
@@ -65,9 +68,18 @@ def _public_columns(table: SchemaTable) -> tuple[SchemaColumn, ...]:
     made = []
     for column in table.columns:
         stored = {row[places[column.name]] for row in table.rows.rows} if column.name in places else set()
-        values = tuple(value for value in stored if value is not None and value == value)
-        made.append(replace(column, values=values, nullable=None in stored) if values else column)
+        made.append(_with_values(column, stored))
     return tuple(made)
+
+
+def _with_values(column: SchemaColumn, stored: set[Value]) -> SchemaColumn:
+    """A public column with its values, or its ends alone where there are more than can be keys."""
+    values = tuple(value for value in stored if value is not None and value == value)
+    lower, upper = column.lower, column.upper
+    if values and lower is None and upper is None and (column.type.is_number or column.type.is_time):
+        lower, upper = min(values), max(values)  # type: ignore[type-var]
+    few = values if len(values) <= MOST_VALUES else None
+    return replace(column, lower=lower, upper=upper, values=few or None, nullable=None in stored)
 
 
 def _referencing(column: SchemaColumn, known: Mapping[tuple[str, str], SchemaColumn]) -> SchemaColumn:

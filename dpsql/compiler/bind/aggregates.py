@@ -11,17 +11,28 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from dpsql.compiler.algebra import Aggregate, Aggregation, Col, Expr, Lit, canonical, columns_of, is_constant
+from dpsql.compiler.algebra import (
+    Aggregate,
+    AggregateKind,
+    Aggregation,
+    Col,
+    Expr,
+    Lit,
+    canonical,
+    columns_of,
+    is_constant,
+)
 from dpsql.compiler.bind.expr import Context, bind, bind_condition
 from dpsql.compiler.bind.scope import Field, Source
 from dpsql.compiler.domains import Narrowed, narrowed
-from dpsql.compiler.parse import name_of, only, output_name, refuse, unwrap
+from dpsql.compiler.parse import name_of, only, refuse, unwrap
+from dpsql.compiler.public.names import output_name
 from dpsql.errors import GROUPING, NOT_SUPPORTED, TYPE_MISMATCH, Rejected
 from dpsql.policy.schema import Schema
 from dpsql.types import FLOAT8, INT8, NUMERIC, TEXT, Column, Kind, SqlType
 
 ERROR_FUNCTIONS = {"dp_stddev": "sd", "dp_interval_low": "low", "dp_interval_high": "high"}
-SUPPORTED = "COUNT(*), COUNT(x), COUNT(DISTINCT unit), SUM and AVG, each with FILTER"
+SUPPORTED = "COUNT, COUNT(DISTINCT x), SUM, AVG, VARIANCE, STDDEV, COVAR and CORR, each with FILTER"
 
 
 @dataclass(slots=True)
@@ -290,10 +301,10 @@ def _index(aggregate: Aggregate, grouping: Grouping) -> int:
     return len(grouping.aggregates) - 1
 
 
-def _identity(aggregate: Aggregate) -> tuple[str, str | None, str | None]:
+def _identity(aggregate: Aggregate) -> tuple[str | None, ...]:
     argument = None if aggregate.argument is None else canonical(aggregate.argument)
     condition = None if aggregate.condition is None else canonical(aggregate.condition)
-    return aggregate.kind, argument, condition
+    return aggregate.kind, argument, condition, None if aggregate.second is None else canonical(aggregate.second)
 
 
 def _error_bar(node: exp.Anonymous, grouping: Grouping) -> exp.Expr:
@@ -315,11 +326,18 @@ def _aggregate(node: exp.AggFunc, condition: exp.Expr | None, grouping: Grouping
     match node:
         case exp.Count():
             return _count(node, where, grouping)
-        case exp.Sum() | exp.Avg():
+        case exp.Sum():
             only(node)
-            kind = "sum" if isinstance(node, exp.Sum) else "avg"
+            argument = _measured(node.this, "sum", context, grouping.source.known)
+            return Aggregate("sum", argument, where, _result_type("sum", argument.type))
+        case _ if type(node) in _STATISTICS:
+            only(node, "expression")
+            kind = _STATISTICS[type(node)]
             argument = _measured(node.this, kind, context, grouping.source.known)
-            return Aggregate("sum" if kind == "sum" else "avg", argument, where, _result_type(kind, argument.type))
+            second = node.args.get("expression")
+            other = None if second is None else _measured(second, kind, context, grouping.source.known)
+            type_ = FLOAT8 if other is not None else _result_type(kind, argument.type)
+            return Aggregate(kind, argument, where, type_, other)
         case _:
             raise refuse(
                 f"{node.sql_names()[0]} over private rows is not supported yet",
@@ -327,6 +345,19 @@ def _aggregate(node: exp.AggFunc, condition: exp.Expr | None, grouping: Grouping
                 sqlstate=NOT_SUPPORTED,
                 hint=f"Available now: {SUPPORTED}.",
             )
+
+
+_STATISTICS: dict[type[exp.Expr], AggregateKind] = {
+    exp.Avg: "avg",
+    exp.VariancePop: "var_pop",
+    exp.Variance: "var_samp",
+    exp.StddevPop: "stddev_pop",
+    exp.Stddev: "stddev_samp",
+    exp.StddevSamp: "stddev_samp",
+    exp.CovarPop: "covar_pop",
+    exp.CovarSamp: "covar_samp",
+    exp.Corr: "corr",
+}
 
 
 def _count(node: exp.Count, where: Expr | None, grouping: Grouping) -> Aggregate:
@@ -344,16 +375,12 @@ def _count(node: exp.Count, where: Expr | None, grouping: Grouping) -> Aggregate
 
 def _count_distinct(node: exp.Distinct, where: Expr | None, grouping: Grouping) -> Aggregate:
     only(node, "expressions")
-    unit = grouping.schema.policy.privacy.unit
-    bound = bind(node.expressions[0], grouping.context) if len(node.expressions) == 1 else None
-    source = grouping.source
-    if isinstance(bound, Col) and bound.name in source.units:
+    if len(node.expressions) != 1:
+        raise refuse("COUNT(DISTINCT ...) takes one expression over private rows", node)
+    bound = bind(node.expressions[0], grouping.context)
+    if isinstance(bound, Col) and bound.name in grouping.source.units:
         return Aggregate("count_units", bound, where, INT8)
-    raise refuse(
-        f"COUNT(DISTINCT ...) counts the privacy unit ({unit}) only",
-        node,
-        hint="Other distinct counts over private rows are not supported yet.",
-    )
+    return Aggregate("count_distinct", bound, where, INT8)
 
 
 def _measured(node: exp.Expr, kind: str, context: Context, known: Narrowed) -> Expr:

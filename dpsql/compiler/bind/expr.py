@@ -65,6 +65,8 @@ def bind(node: exp.Expr, context: Context) -> Expr:
     rule = _RULES.get(type(node))
     if rule is None and context.aggregate is not None and isinstance(node, exp.AggFunc | exp.Filter):
         return context.aggregate(node)
+    if rule is None and isinstance(node, exp.Anonymous) and str(node.this).lower() == "date_part":
+        return temporal.date_part(node, context)
     if rule is None:
         raise _unsupported(node)
     return rule(node, context)

@@ -32,7 +32,8 @@ from dpsql.compiler.bind.aggregates import key_nodes
 from dpsql.compiler.bind.expr import Context, bind, bind_condition
 from dpsql.compiler.bind.joins import Numbers
 from dpsql.compiler.bind.scope import Field, Source
-from dpsql.compiler.parse import only, output_name, refuse
+from dpsql.compiler.parse import only, refuse
+from dpsql.compiler.public.names import output_name
 from dpsql.errors import GROUPING, NOT_PERMITTED
 from dpsql.types import FLOAT8, INT8, SqlType
 

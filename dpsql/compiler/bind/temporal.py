@@ -17,7 +17,7 @@ from dpsql.compiler.algebra import Call, Domain, Expr, Lit, Op
 from dpsql.compiler.bind import literals
 from dpsql.compiler.parse import only, refuse, unwrap
 from dpsql.errors import BAD_PARAMETER, UNDEFINED_FUNCTION
-from dpsql.types import DATE, INT4, NUMERIC, TEXT, TIMESTAMP, TIMESTAMPTZ, Kind, SqlType, Value
+from dpsql.types import DATE, FLOAT8, INT4, NUMERIC, TEXT, TIMESTAMP, TIMESTAMPTZ, Kind, SqlType, Value
 
 if TYPE_CHECKING:
     from dpsql.compiler.bind.expr import Context
@@ -102,10 +102,21 @@ def truncate(node: exp.Expr, context: Context) -> Expr:
 
 
 def extract(node: exp.Expr, context: Context) -> Expr:
-    """EXTRACT(part FROM x) and date_part: whole numbers, `epoch` in seconds."""
+    """EXTRACT(part FROM x): numeric; whole numbers, and `epoch` in seconds."""
     only(node, "expression")
-    part = str(node.this.this).lower() if isinstance(node.this, exp.Var | exp.Literal) else str(node.this.name).lower()
-    inner = _bind(node.args["expression"], context)
+    part = str(node.this.this) if isinstance(node.this, exp.Var | exp.Literal) else str(node.this.name)
+    return _part(part.lower(), _bind(node.args["expression"], context), NUMERIC, node)
+
+
+def date_part(node: exp.Anonymous, context: Context) -> Expr:
+    """date_part('part', x): double precision."""
+    if len(node.expressions) != 2 or not isinstance(node.expressions[0], exp.Literal):
+        raise refuse("date_part takes a constant part and a date or timestamp", node, sqlstate=UNDEFINED_FUNCTION)
+    part = str(node.expressions[0].this).lower()
+    return _part(part, _bind(node.expressions[1], context), FLOAT8, node)
+
+
+def _part(part: str, inner: Expr, type_: SqlType, node: exp.Expr) -> Expr:
     if part == "epoch":
         domain = _epoch_domain(inner.domain)
     elif part == "year":
@@ -115,7 +126,7 @@ def extract(node: exp.Expr, context: Context) -> Expr:
     else:
         shown = ", ".join(["year", *PARTS, "epoch"])
         raise refuse(f'EXTRACT takes one of {shown}, not "{part}"', node, sqlstate=BAD_PARAMETER)
-    return Call("extract", (Lit(part, TEXT), inner), NUMERIC, domain)
+    return Call("extract", (Lit(part, TEXT), inner), type_, domain)
 
 
 def _epoch_domain(inner: Domain) -> Domain:

@@ -35,7 +35,7 @@ def used_columns(aggregation: Aggregation) -> frozenset[str]:
     """Every column that the release reads; scans leave out all others."""
     exprs: list[Expr] = list(aggregation.keys)
     for aggregate in aggregation.aggregates:
-        exprs += [e for e in (aggregate.argument, aggregate.condition) if e is not None]
+        exprs += [e for e in (aggregate.argument, aggregate.second, aggregate.condition) if e is not None]
     every = [*exprs, *_expressions(aggregation.input), *(e for x in exprs for e in _inside(x))]
     names = {col.name for expr in every for col in columns_of(expr)}
     return frozenset(names | ({aggregation.unit} if aggregation.unit is not None else set()))

@@ -3,19 +3,22 @@
 The three shapes, and why one unit moves the result by at most the declared sensitivity:
 
 - `rows`: every row is (or is the only one of) its unit. A row adds at most one grid value, in one group.
-- `single`: the SQL guarantees a unit at most one group. Its partial there is clamped to the radius; AVG's count and sum
-  are scaled by min(1, m / count), so the sum stays within m * B' because |sum| <= B' * count.
+- `single`: the SQL guarantees a unit at most one group. Its partial there is clamped to the radius; moments are scaled
+  by min(1, m / count), so a sum stays within m * B' because |sum| <= B' * count.
 - `norm`: per unit and group partials (`p`), their norm over the unit's groups (`w`), and each coordinate scaled by
   radius / norm, truncated toward zero, where the norm exceeds the radius. Counts and sums clamp each partial to the
-  radius first, then square, add and scale that same vector. AVG's vectors are scaled by the factor of the unclamped row
-  counts: the scaled sums stay within B' times the scaled counts (|s| <= B' * n in every group), and a count above 2^40
-  contributes nothing. Factors carry a shave of 2^-30, a thousand million times the rounding of the four double
-  operations they are made of, so no result can exceed the radius.
+  radius first, then square, add and scale that same vector. Moments (of AVG, VARIANCE, COVAR, CORR) are scaled by the
+  factor of the unclamped row counts: the scaled sums stay within B' times the scaled counts (|s| <= B' * n in every
+  group), and a count above 2^40 contributes nothing. Factors carry a shave of 2^-30, a thousand million times the
+  rounding of the four double operations they are made of, so no result can exceed the radius.
+
+COUNT(DISTINCT x): each unit has the weight min(1, radius / norm of its distinct counts); a value counts with the
+largest weight of the units that have it. Without one unit, a group loses at most that unit's weight per value of its
+own, which is a vector of norm at most the radius.
 
 Norms are computed from exact integers (HUGEINT / NUMERIC), so nothing depends on the order of summation. A unit's norm
-reads that unit's rows only. Rows with a NULL unit or with a key outside its public domain are dropped before bounding.
-`p` and `w` are materialised: partials and norms come from one evaluation in one snapshot. Source: DESIGN.md section 3,
-and the checked shape that it names.
+reads that unit's rows only. Partials and norms are materialised: they come from one evaluation in one snapshot. Source:
+DESIGN.md section 3, and the checked shape that it names.
 """
 
 from __future__ import annotations
@@ -23,326 +26,225 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import sqrt
 
-from dpsql.compiler.algebra import Col, Expr, Lit, canonical
-from dpsql.compiler.emit.common import DerivedRows, Dialect, Emitter, quote
-from dpsql.compiler.emit.relation import emitter_for, relation, used_columns
-from dpsql.compiler.keys import KeyDomain, Listed, WholeNumbers
-from dpsql.compiler.plan import ONE, Cell, Grid, Key, Measurement, PlannedRelease
+from dpsql.compiler.emit.common import DerivedRows, Dialect, Emitter
+from dpsql.compiler.emit.relation import emitter_for, used_columns
+from dpsql.compiler.emit.rows import RowLevel, reads
+from dpsql.compiler.plan import ONE, Measurement, PlannedRelease
 from dpsql.dp.sensitivity import L1, L2, Sensitivity, radius
 from dpsql.errors import Failed
-from dpsql.types import Kind, Value
 
 SHAVE = 1 - 2.0**-30
 MAX_COUNT = 2**40
 MAX_TOTAL = 2**62
-CASE_LIMIT = 40
-"""Longer lists of key values are joined instead of written as CASE."""
 
 
 def emit(release: PlannedRelease, dialect: Dialect, derived: DerivedRows) -> str:
     """The query: key columns first (`k0`...), then one bigint per measurement (`m0`...), `w` last for private keys."""
-    shape = _Shape(release, emitter_for(dialect, derived, used_columns(release.aggregation)))
-    match release.form:
-        case "rows":
-            return shape.totals(shape.rows_query())
-        case "single":
-            return shape.totals(shape.single_query())
-        case "norm":
-            return shape.norm_query()
+    emitter = emitter_for(dialect, derived, used_columns(release.aggregation))
+    return _Shape(release, emitter, RowLevel(release, emitter, {})).query()
 
 
 @dataclass(frozen=True, slots=True)
 class _Shape:
-    """The parts that the three shapes share."""
+    """The query of one release."""
 
     release: PlannedRelease
     emitter: Emitter
+    level: RowLevel
 
     @property
     def keys(self) -> list[str]:
         return [f"k{i}" for i in range(len(self.release.keys))]
 
     @property
-    def totals_names(self) -> list[str]:
-        names = [m.column for m in self.release.measurements]
+    def summed(self) -> list[Measurement]:
+        """The measurements that are sums over rows; the others count distinct values."""
+        return [m for m in self.release.measurements if m.cell.kind != "distinct"]
+
+    @property
+    def distinct(self) -> list[Measurement]:
+        return [m for m in self.release.measurements if m.cell.kind == "distinct"]
+
+    def query(self) -> str:
+        steps: list[str] = []
+        rows = self.level.query()
+        if self.distinct:
+            steps.append(f"r AS MATERIALIZED ({rows})")
+            rows = "SELECT * FROM r"
+        parts = []
+        if self.summed or self.release.selection is not None or not self.distinct:
+            parts.append((self._summed_names(), self._summed(rows, steps)))
+        parts += [([m.column], self._distinct(m, steps)) for m in self.distinct]
+        with_ = f"WITH {', '.join(steps)} " if steps else ""
+        return with_ + self._totals(self._joined(parts))
+
+    def _summed_names(self) -> list[str]:
+        names = [m.column for m in self.summed]
         return [*names, "w"] if self.release.selection is not None else names
 
-    # Row level --------------------------------------------------------------------------------------------------
+    def _joined(self, parts: list[tuple[list[str], str]]) -> str:
+        """The totals of all parts beside each other: each part has zeros for the others' columns."""
+        if len(parts) == 1:
+            return parts[0][1]
+        every = [name for names, _ in parts for name in names]
+        padded = [
+            f"SELECT {', '.join([*self.keys, *(n if n in names else f'0 AS {n}' for n in every)])} FROM ({sql}) AS part"
+            for names, sql in parts
+        ]
+        sums = [f"SUM({n}) AS {n}" for n in every]
+        group = f" GROUP BY {', '.join(self.keys)}" if self.keys else ""
+        return f"SELECT {', '.join([*self.keys, *sums])} FROM ({' UNION ALL '.join(padded)}) AS parts{group}"
 
-    def rows(self) -> str:
-        """One row per private row: unit, key indices or values, and the grid values `q0`... of each cell."""
-        aggregation = self.release.aggregation
-        source = relation(aggregation.input, used_columns(aggregation), self.emitter)
-        parts: list[str] = []
-        joined: list[str] = []
-        named: dict[str, str] = {}
-        unit = aggregation.unit
-        bounded = unit is not None and self.release.form != "rows"
-        if bounded and unit is not None:
-            parts.append(f"{quote(unit)} AS u")
-        for i, key in enumerate(self.release.keys):
-            sql, join = self._key(i, key, named)
-            parts.append(f"{sql} AS k{i}")
-            joined += [join] if join else []
-        cells = [m.cell for m in self.release.measurements]
-        parts += [f"{sql} AS {name}" for name, sql in self._cell_columns(cells, named)]
-        where = f" WHERE {quote(unit)} IS NOT NULL" if unit is not None else ""
-        if named:
-            computed = ", ".join(f"{sql} AS {name}" for sql, name in named.items())
-            source = f"(SELECT *, {computed} FROM {source} AS stored)"
-        return f"SELECT {', '.join(parts) or '1 AS one'} FROM {source} AS source{''.join(joined)}{where}"
+    def _totals(self, grouped: str) -> str:
+        """The totals as bigints within +-2^62, empty sums as 0."""
+        names = [m.column for m in self.release.measurements]
+        names += ["w"] if self.release.selection is not None else []
+        parts = [
+            f"CAST(CASE WHEN {n} > {MAX_TOTAL} THEN {MAX_TOTAL} WHEN {n} < -{MAX_TOTAL} THEN -{MAX_TOTAL} "
+            f"ELSE COALESCE({n}, 0) END AS BIGINT) AS {n}"
+            for n in names
+        ]
+        return f"SELECT {', '.join([*self.keys, *parts])} FROM ({grouped}) AS totals"
 
-    def _named(self, sql: str, named: dict[str, str]) -> str:
-        """A computed value under a name of its own (`e0`...), so that it is written and evaluated once."""
-        if sql.startswith('"') and sql.count('"') == 2:
-            return sql
-        return named.setdefault(sql, f"e{len(named)}")
+    def _inside(self) -> str:
+        """Rows within the public domains of all keys."""
+        return " AND ".join(f"{k} IS NOT NULL" for k in self.keys) if self.release.public else ""
 
-    def _cell_columns(self, cells: list[Cell], named: dict[str, str]) -> list[tuple[str, str]]:
-        """AVG's count and sum read one column; COUNT(*) without FILTER reads none."""
-        found: dict[str, str] = {}
-        for cell in cells:
-            name = self.column(cell, cells)
-            if name is not None and name not in found:
-                found[name] = self._cell_value(cell, cells, named)
-        return list(found.items())
+    def _grouped(self, source: str, parts: list[str], where: str = "") -> str:
+        group = f" GROUP BY {', '.join(self.keys)}" if self.keys else ""
+        condition = f" WHERE {where}" if where else ""
+        return f"SELECT {', '.join([*self.keys, *parts]) or '1 AS one'} FROM {source}{condition}{group}"
 
-    def column(self, cell: Cell, cells: list[Cell]) -> str | None:
-        """The row-level column that a cell adds up."""
-        if cell.kind == "count" and cell.argument is None and cell.condition is None:
-            return None
-        first = next(i for i, other in enumerate(cells) if _reads(other) == _reads(cell))
-        return f"q{first}"
+    # Sums over rows ---------------------------------------------------------------------------------------------
 
-    def _cell_value(self, cell: Cell, cells: list[Cell], named: dict[str, str]) -> str:
-        if cell.kind in ("avg_count", "avg_sum"):
-            total = next(c for c in cells if c.kind == "avg_sum" and _reads(c) == _reads(cell))
-            value = self._grid_value(total, named)
-        elif cell.kind == "sum":
-            value = self._grid_value(cell, named)
-        elif cell.kind == "count" and cell.argument is not None:
-            value = f"CASE WHEN {self.emitter.value(cell.argument)} IS NOT NULL THEN 1 END"
-        else:
-            value = "1"
-        if cell.condition is None:
-            return value
-        return f"CASE WHEN {self.emitter.condition(cell.condition)} THEN {value} END"
+    def _summed(self, rows: str, steps: list[str]) -> str:
+        match self.release.form:
+            case "rows":
+                parts = [f"{self._row_total(m)} AS {m.column}" for m in self.summed]
+                parts += [f"COUNT(*) * {ONE} AS w"] if self.release.selection is not None else []
+                return self._grouped(f"({rows}) AS rows", parts, self._inside())
+            case "single":
+                parts = [f"SUM({self._clamped(m)}) AS {m.column}" for m in self.summed]
+                parts += [f"COUNT(*) * {ONE} AS w"] if self.release.selection is not None else []
+                return self._grouped(f"({self._partials(rows)}) AS partials", parts)
+            case "norm":
+                return self._norm_clipped(rows, steps)
 
-    def _grid_value(self, cell: Cell, named: dict[str, str]) -> str:
-        """The argument clamped, scaled and rounded to its grid, less the centre; NULL and NaN stay NULL.
-
-        The clamp compares with the grid's ends in the argument's own units: scaling by a power of two is exact, and by
-        a power of ten it is monotonic, so `floor` cannot leave [low, high].
-        """
-        if cell.argument is None or cell.grid is None:
-            raise Failed(f"a {cell.kind} without a grid")
-        grid, argument = cell.grid, cell.argument
-        whole = argument.type.is_integer and grid.resolution == 1
-        if whole:
-            x = self._named(self.emitter.number(argument)[0], named)
-            high, low, inner = str(grid.high), str(grid.low), f"CAST({x} AS BIGINT)"
-        else:
-            x = self._named(self._measured(argument), named)
-            high = self.emitter.double(grid.high * grid.resolution)
-            low = self.emitter.double(grid.low * grid.resolution)
-            scale = self.emitter.double(1 / grid.resolution)
-            inner = f"CAST(FLOOR({x} * {scale} + {self.emitter.double(0.5)}) AS BIGINT)"
-        missing = f"WHEN {self.emitter.dialect.is_nan(x)} THEN NULL " if _is_float(argument) else ""
-        return (
-            f"CASE {missing}WHEN {x} >= {high} THEN {grid.high - grid.centre} "
-            f"WHEN {x} <= {low} THEN {grid.low - grid.centre} ELSE {inner}{_minus(grid)} END"
-        )
-
-    def _measured(self, argument: Expr) -> str:
-        """A column is clamped to its bounds at once, so it needs no taming first."""
-        return (
-            quote(argument.name)
-            if isinstance(argument, Col) and _is_float(argument)
-            else (self.emitter.as_double(argument))
-        )
-
-    # Keys -------------------------------------------------------------------------------------------------------
-
-    def _key(self, number: int, key: Key, named: dict[str, str]) -> tuple[str, str | None]:
-        """A key as its index in the public domain (NULL: outside), or as its canonical value."""
-        if key.domain is None:
-            return self._private_key(key.expr), None
-        match key.domain.of:
-            case WholeNumbers(first=first, count=count):
-                x = self._named(self.emitter.number(key.expr)[0], named)
-                inside = f"WHEN {x} BETWEEN {first} AND {first + count - 1} THEN CAST({x} AS BIGINT) - {first}"
-                return f"CASE {inside}{self._null_index(key, x)} END", None
-            case Listed(values=values) if len(values) <= CASE_LIMIT:
-                x, options = self._options(key, values, named)
-                arms = " ".join(f"WHEN {x} = {o} THEN {i}" for i, o in enumerate(options))
-                return f"CASE {arms}{self._null_index(key, x)} END" if arms or key.domain.nullable else "NULL", None
-            case Listed(values=values):
-                return self._joined_key(number, key, values, named)
-
-    def _options(self, key: Key, values: tuple[Value, ...], named: dict[str, str]) -> tuple[str, list[str]]:
-        literals = tuple(Lit(v, key.expr.type) for v in values)
-        subject, *options = self.emitter.comparable((key.expr, *literals))
-        return self._named(subject, named), options
-
-    def _joined_key(self, number: int, key: Key, values: tuple[Value, ...], named: dict[str, str]) -> tuple[str, str]:
-        """Values that are equal to the backend share one index: a row must never find two."""
-        subject, options = self._options(key, values, named)
-        rows = ", ".join(f"({option}, {i})" for i, option in enumerate(options))
-        once = f"SELECT v, MIN(i) AS i FROM (VALUES {rows}) AS listed(v, i) GROUP BY v"
-        join = f" LEFT JOIN ({once}) AS d{number} ON {subject} = d{number}.v"
-        null = self._null_index(key, subject)
-        return (f"CASE WHEN d{number}.i IS NOT NULL THEN d{number}.i{null} END" if null else f"d{number}.i"), join
-
-    def _null_index(self, key: Key, sql: str) -> str:
-        domain: KeyDomain | None = key.domain
-        return f" WHEN {sql} IS NULL THEN {domain.size - 1}" if domain is not None and domain.nullable else ""
-
-    def _private_key(self, expr: Expr) -> str:
-        """One representative for all equal keys, so that which one is shown says nothing about the rows."""
-        if expr.type.kind in (Kind.TIMESTAMP, Kind.TIMESTAMPTZ):
-            return self.emitter.moment(expr)
-        if expr.type.kind is Kind.DATE:
-            return f"CAST({self.emitter.moment(expr)} AS DATE)"
-        if expr.type.is_number:
-            return self.emitter.dialect.canonical_number(self.emitter.value(expr), expr.type)
-        return self.emitter.value(expr)
-
-    # Shapes -----------------------------------------------------------------------------------------------------
-
-    def rows_query(self) -> str:
-        """Each row is a unit: plain sums."""
-        cells = [m.cell for m in self.release.measurements]
-        parts = []
-        for m in self.release.measurements:
-            name = self.column(m.cell, cells)
-            if m.cell.grid is not None:
-                parts.append(f"COALESCE(SUM({name}), 0) AS {m.column}")
-            else:
-                parts.append(f"COUNT({name or '*'}) * {ONE} AS {m.column}")
-        if self.release.selection is not None:
-            parts.append(f"COUNT(*) * {ONE} AS w")
-        return self._grouped(f"({self.rows()}) AS rows", parts)
-
-    def single_query(self) -> str:
-        """One group a unit: partials clamped to the radius, then summed."""
-        parts = [f"SUM({self._clamped(m)}) AS {m.column}" for m in self.release.measurements]
-        if self.release.selection is not None:
-            parts.append(f"COUNT(*) * {ONE} AS w")
-        return self._grouped(f"({self._partials()}) AS partials", parts)
-
-    def norm_query(self) -> str:
-        """Norm clipping over all groups of a unit."""
-        vectors = [m for m in self.release.measurements if m.cell.kind not in ("avg_count", "avg_sum")]
+    def _norm_clipped(self, rows: str, steps: list[str]) -> str:
+        vectors = [m for m in self.summed if m.cell.moment is None]
         clamped = [f"{self._vector(m)} AS {m.column}" for m in vectors]
-        raw = [f"{name}" for name in self._average_partials()]
-        select = ", ".join(["u", *self.keys, *clamped, *raw])
-        p = f"SELECT {select} FROM ({self._partials()}) AS partials"
-        w = f"SELECT {', '.join(['u', *self._norms(vectors)])} FROM p GROUP BY u"
-        parts = [f"SUM({self._scaled(m)}) AS {m.column}" for m in self.release.measurements]
-        if self.release.selection is not None:
-            parts.append(f"SUM({self._weight()}) AS w")
-        totals = self.totals(self._grouped("p JOIN w USING (u)", parts))
-        return f"WITH p AS MATERIALIZED ({p}), w AS MATERIALIZED ({w}) {totals}"
+        moments = [_partial(m) for m in self.summed if m.cell.moment is not None]
+        select = ", ".join(["u", *self.keys, *clamped, *moments])
+        steps.append(f"p AS MATERIALIZED (SELECT {select} FROM ({self._partials(rows)}) AS partials)")
+        steps.append(f"w AS MATERIALIZED (SELECT {', '.join(['u', *self._norms(vectors)])} FROM p GROUP BY u)")
+        parts = [f"SUM({self._scaled(m)}) AS {m.column}" for m in self.summed]
+        parts += [f"SUM({self._weight()}) AS w"] if self.release.selection is not None else []
+        return self._grouped("p JOIN w USING (u)", parts)
 
-    def _partials(self) -> str:
-        """Per unit and group: `n{i}` counts and `s{i}` sums of the columns the cells read."""
-        cells = [m.cell for m in self.release.measurements]
-        parts: dict[str, str] = {}
-        for i, cell in enumerate(cells):
-            name = self.column(cell, cells)
-            if cell.kind in ("count", "units", "avg_count"):
-                parts[f"n{i}"] = f"COUNT({name or '*'}) AS n{i}"
-            else:
-                parts[f"s{i}"] = f"COALESCE(SUM({name}), 0) AS s{i}"
-        inside = " AND ".join(f"{k} IS NOT NULL" for k in self.keys) if self.release.public else ""
-        where = f" WHERE {inside}" if inside else ""
+    def _partials(self, rows: str) -> str:
+        """Per unit and group: `n{i}` counts and `s{i}` sums."""
+        parts = [f"{self._added_up(m)} AS {_partial(m)}" for m in self.summed]
+        where = f" WHERE {self._inside()}" if self._inside() else ""
         group = ", ".join(["u", *self.keys])
-        return f"SELECT {', '.join([group, *parts.values()])} FROM ({self.rows()}) AS rows{where} GROUP BY {group}"
+        return f"SELECT {', '.join([group, *parts])} FROM ({rows}) AS rows{where} GROUP BY {group}"
 
-    def _average_partials(self) -> list[str]:
-        names = []
-        for i, m in enumerate(self.release.measurements):
-            if m.cell.kind == "avg_count":
-                names.append(f"n{i}")
-            elif m.cell.kind == "avg_sum":
-                names.append(f"s{i}")
-        return names
+    def _added_up(self, m: Measurement) -> str:
+        """COUNT or SUM of what a cell reads."""
+        cell = m.cell
+        if self.level.plain_count(cell):
+            return "COUNT(*)"
+        x = self.level.column(cell)
+        if cell.moment is None:
+            return f"COUNT({x})" if cell.counts else f"COALESCE(SUM({x}), 0)"
+        y = self.level.column(cell, "y") if cell.moment.y is not None else None
+        if cell.counts:
+            return f"COUNT({x})" if y is None else f"COUNT({x} + {y})"
+        return f"COALESCE(SUM({self._product(m, x, y)}), 0)"
+
+    def _product(self, m: Measurement, x: str, y: str | None) -> str:
+        """x^i * y^j of rows that have both, shifted down; below 2^42, so exact in a double."""
+        moment = m.cell.moment
+        if moment is None:
+            raise Failed("a product without its moment")
+        factors = [x] * moment.i + [y or x] * moment.j
+        made = " * ".join(factors)
+        if moment.shift:
+            double = f"CAST({made} AS {self.emitter.dialect.double}) * {self.emitter.double(2.0**-moment.shift)}"
+            made = self._truncated(double)
+        other = y if moment.j == 0 else x if moment.i == 0 else None
+        return made if y is None or other is None else f"CASE WHEN {other} IS NOT NULL THEN {made} END"
+
+    def _row_total(self, m: Measurement) -> str:
+        added = self._added_up(m)
+        return f"{added} * {ONE}" if m.cell.counts else added
 
     def _vector(self, m: Measurement) -> str:
         """A count's or sum's partial, clamped to the radius: the vector that is then measured and scaled."""
-        i, limit = m.column[1:], radius(m.sensitivity)
+        x, limit = _partial(m), radius(m.sensitivity)
         match m.cell.kind:
             case "count":
-                return f"CASE WHEN n{i} > {limit // ONE} THEN {limit} ELSE n{i} * {ONE} END"
+                return f"CASE WHEN {x} > {limit // ONE} THEN {limit} ELSE {x} * {ONE} END"
             case "units":
-                return f"CASE WHEN n{i} > 0 THEN {ONE} ELSE 0 END"
+                return f"CASE WHEN {x} > 0 THEN {ONE} ELSE 0 END"
             case _:
-                return (
-                    f"CASE WHEN s{i} > {limit} THEN {limit} WHEN s{i} < -{limit} THEN -{limit} "
-                    f"ELSE CAST(s{i} AS BIGINT) END"
-                )
+                low = f"WHEN {x} < -{limit} THEN -{limit}"
+                return f"CASE WHEN {x} > {limit} THEN {limit} {low} ELSE CAST({x} AS BIGINT) END"
 
     def _clamped(self, m: Measurement) -> str:
-        """A unit's only partial within the radius; AVG's by the factor min(1, m / count)."""
-        i, rows = m.column[1:], self.release.bound.rows
-        match m.cell.kind:
-            case "avg_count":
-                return f"CASE WHEN n{i} > {rows} THEN {rows} ELSE n{i} END * {ONE}"
-            case "avg_sum":
-                count = f"n{self._count_of(m)}"
-                factor = f"({self.emitter.double(rows * SHAVE)} / {count})"
-                scaled = self._truncated(f"CAST(s{i} AS {self.emitter.dialect.double}) * {factor}")
-                return f"CASE WHEN {count} > {MAX_COUNT} THEN 0 WHEN {count} > {rows} THEN {scaled} ELSE s{i} END"
-            case _:
-                return self._vector(m)
+        """A unit's only partial within the radius; moments by the factor min(1, m / count)."""
+        if m.cell.moment is None:
+            return self._vector(m)
+        x, rows, count = _partial(m), self.release.bound.rows, self._count_of(m)
+        if m.cell.counts:
+            return f"CASE WHEN {x} > {rows} THEN {rows} ELSE {x} END * {ONE}"
+        factor = f"({self.emitter.double(rows * SHAVE)} / {count})"
+        scaled = self._truncated(f"CAST({x} AS {self.emitter.dialect.double}) * {factor}")
+        return f"CASE WHEN {count} > {MAX_COUNT} THEN 0 WHEN {count} > {rows} THEN {scaled} ELSE {x} END"
 
     def _norms(self, vectors: list[Measurement]) -> list[str]:
-        wide, parts = self.emitter.dialect.wide, []
-        for m in vectors:
-            p = m.column
-            term = f"ABS({p})" if self.release.norm == "l1" else f"CAST({p} AS {wide}) * {p}"
-            parts.append(f"SUM({term}) AS x{p[1:]}")
-        for i, m in enumerate(self.release.measurements):
-            if m.cell.kind == "avg_count":
-                n = f"CASE WHEN n{i} > {MAX_COUNT} THEN {MAX_COUNT} ELSE n{i} END"
-                term = n if self.release.norm == "l1" else f"CAST({n} AS {wide}) * ({n})"
-                parts.append(f"SUM({term}) AS x{i}")
-        if self.release.selection is not None:
-            parts.append("COUNT(*) AS groups")
-        return parts
+        """Each vector's norm over the unit's groups; moments share the norm of their row counts."""
+        parts = [f"SUM({self._power(m.column)}) AS x{m.column[1:]}" for m in vectors]
+        for m in self.summed:
+            if m.cell.moment is not None and m.cell.counts:
+                n = f"CASE WHEN {_partial(m)} > {MAX_COUNT} THEN {MAX_COUNT} ELSE {_partial(m)} END"
+                parts.append(f"SUM({self._power(n)}) AS x{m.column[1:]}")
+        return [*parts, "COUNT(*) AS groups"] if self.release.selection is not None or not parts else parts
+
+    def _power(self, x: str) -> str:
+        return f"ABS({x})" if self.release.norm == "l1" else f"CAST({x} AS {self.emitter.dialect.wide}) * ({x})"
 
     def _scaled(self, m: Measurement) -> str:
-        i = m.column[1:]
-        match m.cell.kind:
-            case "avg_count" | "avg_sum":
-                return self._average_scaled(m)
-            case _:
-                limit = _limit(m.sensitivity)
-                factor = self._factor(_root(m.sensitivity), f"x{i}")
-                return f"CASE WHEN x{i} > {limit} THEN {self._truncated(f'{m.column} * {factor}')} ELSE {m.column} END"
+        if m.cell.moment is not None:
+            return self._moment_scaled(m)
+        limit, norm = _limit(m.sensitivity), f"x{m.column[1:]}"
+        scaled = self._truncated(f"{m.column} * {self._factor(_root(m.sensitivity), norm)}")
+        return f"CASE WHEN {norm} > {limit} THEN {scaled} ELSE {m.column} END"
 
-    def _average_scaled(self, m: Measurement) -> str:
-        """n and s scaled by one factor, radius of the row counts over their norm."""
-        j, bound = self._count_of(m), self.release.bound
-        limit = bound.groups * bound.rows if self.release.norm == "l1" else bound.groups * bound.rows**2
-        root = float(limit) if self.release.norm == "l1" else sqrt(limit)
-        plain = f"n{j} * {ONE}" if m.cell.kind == "avg_count" else f"s{m.column[1:]}"
-        factor = self._factor(root, f"x{j}")
-        scaled = self._truncated(f"CAST({plain} AS {self.emitter.dialect.double}) * {factor}")
-        return f"CASE WHEN n{j} > {MAX_COUNT} THEN 0 WHEN x{j} > {limit} THEN {scaled} ELSE {plain} END"
+    def _moment_scaled(self, m: Measurement) -> str:
+        """All moments of one pair of arguments scaled by one factor: radius of the row counts over their norm."""
+        count, norm = self._count_of(m), f"x{self._count_of(m)[1:]}"
+        limit, root = self._row_radius()
+        plain = f"{_partial(m)} * {ONE}" if m.cell.counts else _partial(m)
+        scaled = self._truncated(f"CAST({plain} AS {self.emitter.dialect.double}) * {self._factor(root, norm)}")
+        return f"CASE WHEN {count} > {MAX_COUNT} THEN 0 WHEN {norm} > {limit} THEN {scaled} ELSE {plain} END"
 
-    def _count_of(self, m: Measurement) -> int:
-        """The place of the count that belongs to an AVG's cell."""
-        for i, other in enumerate(self.release.measurements):
-            if other.cell.kind == "avg_count" and _reads(other.cell) == _reads(m.cell):
-                return i
-        raise Failed("an average without its count")
+    def _row_radius(self) -> tuple[int, float]:
+        """The radius of row counts as `_power` sums them, and as a length."""
+        bound = self.release.bound
+        if self.release.norm == "l1":
+            return bound.groups * bound.rows, float(bound.groups * bound.rows)
+        return bound.groups * bound.rows**2, sqrt(bound.groups * bound.rows**2)
+
+    def _count_of(self, m: Measurement) -> str:
+        """The partial row count that belongs to a moment."""
+        found = next((o for o in self.summed if o.cell.counts and reads(o.cell) == reads(m.cell)), None)
+        if found is None:
+            raise Failed("a moment without its count")
+        return _partial(found)
 
     def _factor(self, root: float, norm: str) -> str:
-        double = self.emitter.dialect.double
-        divisor = f"CAST({norm} AS {double})"
-        if self.release.norm == "l2":
-            divisor = f"SQRT({divisor})"
+        divisor = f"CAST({norm} AS {self.emitter.dialect.double})"
+        divisor = f"SQRT({divisor})" if self.release.norm == "l2" else divisor
         return f"({self.emitter.double(root * SHAVE)} / {divisor})"
 
     def _truncated(self, sql: str) -> str:
@@ -358,36 +260,30 @@ class _Shape:
         scaled = self._truncated(self._factor(root, "groups"))
         return f"CASE WHEN groups > {selection.cap} THEN 0 WHEN groups <= {groups} THEN {ONE} ELSE {scaled} END"
 
-    def _grouped(self, source: str, parts: list[str]) -> str:
-        """Totals per group; keys outside a public domain were dropped."""
-        inside = " AND ".join(f"{k} IS NOT NULL" for k in self.keys) if self.release.public else ""
-        where = f" WHERE {inside}" if inside and self.release.form == "rows" else ""
-        group = f" GROUP BY {', '.join(self.keys)}" if self.keys else ""
-        return f"SELECT {', '.join([*self.keys, *parts])} FROM {source}{where}{group}"
+    # Distinct values --------------------------------------------------------------------------------------------
 
-    def totals(self, grouped: str) -> str:
-        """The totals as bigints within +-2^62, empty sums as 0."""
-        parts = [
-            f"CAST(CASE WHEN {n} > {MAX_TOTAL} THEN {MAX_TOTAL} WHEN {n} < -{MAX_TOTAL} THEN -{MAX_TOTAL} "
-            f"ELSE COALESCE({n}, 0) END AS BIGINT) AS {n}"
-            for n in self.totals_names
-        ]
-        return f"SELECT {', '.join([*self.keys, *parts])} FROM ({grouped}) AS totals"
-
-
-def _reads(cell: Cell) -> tuple[str, str, str]:
-    """Cells that read one row-level column: the two of an AVG, or the same argument on the same grid."""
-    family = "avg" if cell.kind in ("avg_count", "avg_sum") else cell.kind
-    argument = "*" if cell.argument is None or cell.kind == "units" else canonical(cell.argument)
-    return family, argument, "" if cell.condition is None else canonical(cell.condition)
+    def _distinct(self, m: Measurement, steps: list[str]) -> str:
+        """Per group, the sum over values of the largest weight of the units that have the value."""
+        value, i = self.level.column(m.cell), m.column[1:]
+        inside = " AND ".join([f"{value} IS NOT NULL", *([self._inside()] if self._inside() else [])])
+        if self.release.form == "rows":
+            return self._grouped("r", [f"COUNT(DISTINCT {value}) * {ONE} AS {m.column}"], inside)
+        group = ", ".join(["u", *self.keys])
+        steps.append(f"t{i} AS MATERIALIZED (SELECT DISTINCT {group}, {value} AS v FROM r WHERE {inside})")
+        counts = f"SELECT {group}, COUNT(*) AS d FROM t{i} GROUP BY {group}"
+        limit, root = self._row_radius()
+        scaled = self._truncated(f"{self.emitter.double(ONE)} * {self._factor(root, 'x')}")
+        weight = f"CASE WHEN x > {limit} THEN {scaled} ELSE {ONE} END AS weight"
+        norms = f"SELECT u, SUM({self._power('d')}) AS x FROM ({counts}) AS counts GROUP BY u"
+        steps.append(f"f{i} AS MATERIALIZED (SELECT u, {weight} FROM ({norms}) AS norms)")
+        per_value = ", ".join([*self.keys, "v"])
+        largest = f"SELECT {per_value}, MAX(weight) AS weight FROM t{i} JOIN f{i} USING (u) GROUP BY {per_value}"
+        return self._grouped(f"({largest}) AS largest", [f"SUM(weight) AS {m.column}"])
 
 
-def _is_float(argument: Expr) -> bool:
-    return isinstance(argument, Col) and argument.type.is_float
-
-
-def _minus(grid: Grid) -> str:
-    return f" - {grid.centre}" if grid.centre > 0 else f" + {-grid.centre}" if grid.centre < 0 else ""
+def _partial(m: Measurement) -> str:
+    """The name of a measurement's per-unit partial."""
+    return f"{'n' if m.cell.counts else 's'}{m.column[1:]}"
 
 
 def _limit(sensitivity: Sensitivity) -> int:

@@ -1,0 +1,174 @@
+"""The row level of a release: each private row as its unit, its group and its grid values.
+
+Keys become indices into their public domains (NULL: outside, dropped before bounding) or canonical private values;
+arguments become whole grid steps, clamped to the derived interval. NULL and NaN stay NULL and contribute nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dpsql.compiler.algebra import Col, Expr, Lit, canonical
+from dpsql.compiler.emit.common import Emitter, quote
+from dpsql.compiler.emit.relation import relation, used_columns
+from dpsql.compiler.keys import Listed, WholeNumbers
+from dpsql.compiler.plan import Cell, Grid, Key, PlannedRelease
+from dpsql.errors import Failed
+from dpsql.types import Kind, Value
+
+CASE_LIMIT = 40
+"""Longer lists of key values are joined instead of written as CASE."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowLevel:
+    """Renders the rows of one release. Computed values get names (`e0`...), so each is written and evaluated once."""
+
+    release: PlannedRelease
+    emitter: Emitter
+    named: dict[str, str]
+
+    @property
+    def cells(self) -> list[Cell]:
+        return [m.cell for m in self.release.measurements]
+
+    def query(self) -> str:
+        """Columns `u` (where contributions are bounded), `k0`..., and those of `columns`."""
+        aggregation = self.release.aggregation
+        source = relation(aggregation.input, used_columns(aggregation), self.emitter)
+        parts, joined, unit = [], [], aggregation.unit
+        if unit is not None and self.release.form != "rows":
+            parts.append(f"{quote(unit)} AS u")
+        for i, key in enumerate(self.release.keys):
+            sql, join = self._key(i, key)
+            parts.append(f"{sql} AS k{i}")
+            joined += [join] if join else []
+        parts += [f"{sql} AS {name}" for name, sql in self._columns().items()]
+        where = f" WHERE {quote(unit)} IS NOT NULL" if unit is not None else ""
+        if self.named:
+            computed = ", ".join(f"{sql} AS {name}" for sql, name in self.named.items())
+            source = f"(SELECT *, {computed} FROM {source} AS stored)"
+        return f"SELECT {', '.join(parts) or '1 AS one'} FROM {source} AS source{''.join(joined)}{where}"
+
+    def column(self, cell: Cell, axis: str = "x") -> str:
+        """The column that a cell reads; cells over the same arguments share it. `axis` y: of the second argument."""
+        first = next(i for i, other in enumerate(self.cells) if reads(other) == reads(cell))
+        return f"q{first}" if axis == "x" else f"q{first}y"
+
+    def plain_count(self, cell: Cell) -> bool:
+        """COUNT(*) without FILTER, and counting units without it, need no column."""
+        return cell.condition is None and (cell.kind == "units" or (cell.kind == "count" and cell.argument is None))
+
+    def _columns(self) -> dict[str, str]:
+        found: dict[str, str] = {}
+        for cell in self.cells:
+            if self.plain_count(cell) or self.column(cell) in found:
+                continue
+            found[self.column(cell)] = self._when(cell, self._value(cell))
+            if cell.moment is not None and cell.moment.y is not None and cell.second is not None:
+                found[self.column(cell, "y")] = self._when(cell, self._grid_value(cell.second, cell.moment.y))
+        return found
+
+    def _when(self, cell: Cell, value: str) -> str:
+        return (
+            value if cell.condition is None else f"CASE WHEN {self.emitter.condition(cell.condition)} THEN {value} END"
+        )
+
+    def _value(self, cell: Cell) -> str:
+        grid = cell.moment.x if cell.moment is not None else cell.grid
+        match cell.kind:
+            case "units":
+                return "1"
+            case "count":
+                test = self.emitter.value(cell.argument) if cell.argument is not None else "1"
+                return f"CASE WHEN {test} IS NOT NULL THEN 1 END" if cell.argument is not None else "1"
+            case "distinct" if cell.argument is not None:
+                return self._canonical(cell.argument)
+            case _ if cell.argument is not None and grid is not None:
+                return self._grid_value(cell.argument, grid)
+            case _:
+                raise Failed(f"a {cell.kind} without its argument")
+
+    def _grid_value(self, argument: Expr, grid: Grid) -> str:
+        """The argument clamped, scaled and rounded to its grid, less the centre.
+
+        The clamp compares with the grid's ends in the argument's own units: scaling by a power of two is exact, and by
+        a power of ten it is monotonic, so `floor` cannot leave [low, high].
+        """
+        emitter = self.emitter
+        if argument.type.is_integer and grid.resolution == 1:
+            x = self._named(emitter.number(argument)[0])
+            high, low, inner = str(grid.high), str(grid.low), f"CAST({x} AS BIGINT)"
+        else:
+            x = self._named(_stored_float(argument) or emitter.as_double(argument))
+            high, low = (emitter.double(end * grid.resolution) for end in (grid.high, grid.low))
+            inner = f"CAST(FLOOR({x} * {emitter.double(1 / grid.resolution)} + {emitter.double(0.5)}) AS BIGINT)"
+        missing = f"WHEN {emitter.dialect.is_nan(x)} THEN NULL " if _stored_float(argument) else ""
+        return (
+            f"CASE {missing}WHEN {x} >= {high} THEN {grid.high - grid.centre} "
+            f"WHEN {x} <= {low} THEN {grid.low - grid.centre} ELSE {inner}{_less(grid.centre)} END"
+        )
+
+    def _named(self, sql: str) -> str:
+        if sql.startswith('"') and sql.count('"') == 2:
+            return sql
+        return self.named.setdefault(sql, f"e{len(self.named)}")
+
+    # Keys -------------------------------------------------------------------------------------------------------
+
+    def _key(self, number: int, key: Key) -> tuple[str, str | None]:
+        if key.domain is None:
+            return self._canonical(key.expr), None
+        match key.domain.of:
+            case WholeNumbers(first=first, count=count):
+                x = self._named(self.emitter.number(key.expr)[0])
+                inside = f"WHEN {x} BETWEEN {first} AND {first + count - 1} THEN CAST({x} AS BIGINT){_less(first)}"
+                return f"CASE {inside}{self._null_index(key, x)} END", None
+            case Listed(values=values) if len(values) <= CASE_LIMIT:
+                x, options = self._options(key, values)
+                arms = " ".join(f"WHEN {x} = {o} THEN {i}" for i, o in enumerate(options))
+                null = self._null_index(key, x)
+                return (f"CASE {arms}{null} END" if arms or null else "CAST(NULL AS BIGINT)"), None
+            case Listed(values=values):
+                return self._joined_key(number, key, values)
+
+    def _options(self, key: Key, values: tuple[Value, ...]) -> tuple[str, list[str]]:
+        literals = tuple(Lit(v, key.expr.type) for v in values)
+        subject, *options = self.emitter.comparable((key.expr, *literals))
+        return self._named(subject), options
+
+    def _joined_key(self, number: int, key: Key, values: tuple[Value, ...]) -> tuple[str, str]:
+        subject, options = self._options(key, values)
+        rows = ", ".join(f"({option}, {i})" for i, option in enumerate(options))
+        join = f" LEFT JOIN (VALUES {rows}) AS d{number}(v, i) ON {subject} = d{number}.v"
+        null = self._null_index(key, subject)
+        return (f"CASE WHEN d{number}.i IS NOT NULL THEN d{number}.i{null} END" if null else f"d{number}.i"), join
+
+    def _null_index(self, key: Key, sql: str) -> str:
+        nullable = key.domain is not None and key.domain.nullable
+        return f" WHEN {sql} IS NULL THEN {key.domain.size - 1}" if nullable and key.domain is not None else ""
+
+    def _canonical(self, expr: Expr) -> str:
+        """One representative for all equal values, so that which one is shown says nothing about the rows."""
+        if expr.type.kind in (Kind.TIMESTAMP, Kind.TIMESTAMPTZ):
+            return self.emitter.moment(expr)
+        if expr.type.kind is Kind.DATE:
+            return f"CAST({self.emitter.moment(expr)} AS DATE)"
+        if expr.type.is_number:
+            return self.emitter.dialect.canonical_number(self.emitter.value(expr), expr.type)
+        return self.emitter.value(expr)
+
+
+def reads(cell: Cell) -> tuple[str, str, str, str]:
+    """Equal for cells that read the same row-level columns: all moments of the same arguments share theirs."""
+    texts = [("" if e is None else canonical(e)) for e in (cell.argument, cell.second, cell.condition)]
+    return cell.kind, texts[0] if cell.kind != "units" else "", texts[1], texts[2]
+
+
+def _stored_float(argument: Expr) -> str | None:
+    """The name of a stored float: it is clamped to its bounds at once, so it needs no taming first."""
+    return quote(argument.name) if isinstance(argument, Col) and argument.type.is_float else None
+
+
+def _less(amount: int) -> str:
+    return f" - {amount}" if amount > 0 else f" + {-amount}" if amount < 0 else ""
