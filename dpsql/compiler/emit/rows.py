@@ -138,9 +138,11 @@ class RowLevel:
         return self._named(subject), options
 
     def _joined_key(self, number: int, key: Key, values: tuple[Value, ...]) -> tuple[str, str]:
+        """Values that are equal to the backend share one index: a row must never find two."""
         subject, options = self._options(key, values)
         rows = ", ".join(f"({option}, {i})" for i, option in enumerate(options))
-        join = f" LEFT JOIN (VALUES {rows}) AS d{number}(v, i) ON {subject} = d{number}.v"
+        once = f"SELECT v, MIN(i) AS i FROM (VALUES {rows}) AS listed(v, i) GROUP BY v"
+        join = f" LEFT JOIN ({once}) AS d{number} ON {subject} = d{number}.v"
         null = self._null_index(key, subject)
         return (f"CASE WHEN d{number}.i IS NOT NULL THEN d{number}.i{null} END" if null else f"d{number}.i"), join
 
