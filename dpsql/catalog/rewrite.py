@@ -15,12 +15,13 @@ from sqlglot import exp
 
 from dpsql.catalog.context import Context
 from dpsql.catalog.expressions import expression
-from dpsql.catalog.functions import PLAIN, PREFIX, words
+from dpsql.catalog.functions import PLAIN, PREFIX, SESSION, words
 from dpsql.catalog.own import as_query
 from dpsql.catalog.routing import function_name, is_cte, relation, schema_of
 from dpsql.catalog.session_values import session_value
 from dpsql.catalog.snapshot import OWN_SCHEMA, PG_CATALOG, SCHEMAS
-from dpsql.compiler.parse import name_of, output_name
+from dpsql.compiler.parse import name_of
+from dpsql.compiler.public.names import output_name
 from dpsql.errors import NOT_SUPPORTED, UNDEFINED_FUNCTION, UNDEFINED_TABLE, Rejected
 from dpsql.pgwire.values import WireValue
 
@@ -67,12 +68,11 @@ def _name_outputs(tree: exp.Query) -> None:
 
 def _output(node: exp.Expr) -> str:
     if isinstance(node, exp.Dot):
-        return output_name(node.expression)
+        node = node.expression
     name = function_name(node)
-    return {"current_version": "version"}.get(name, name) if name in _KEPT_NAMES else output_name(node)
-
-
-_KEPT_NAMES = frozenset({"current_version", "current_role", "user", "current_catalog"})
+    if name in SESSION:
+        return "version" if name == "current_version" else name
+    return output_name(node)
 
 
 def _unqualified(node: exp.Expr) -> exp.Expr:
