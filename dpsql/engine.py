@@ -178,7 +178,7 @@ class Engine:
         if all(planned.free for planned in compiled.releases):
             relations = {f"_{p.id}": released_relation(p, key_list(p, p.id)) for p in compiled.releases}
             relation = self._run(compiled.remainder, relations, deadline)
-            return Answer(relation, ("Free: public data only.",) if compiled.releases else ())
+            return Answer(relation, _free_notice(compiled))
         asker = self._asker(user)
         granted = self._reserve(asker, compiled, text)
         cancel.check()
@@ -321,6 +321,12 @@ class Engine:
         epsilon = plain(self._terms(asker, settings).epsilon)
         part = "" if fresh == len(granted) else f" for {fresh} of {len(granted)} releases, the others are replays"
         return f"Price: epsilon {epsilon}{part}; {left}."
+
+
+def _free_notice(compiled: Compiled) -> tuple[str, ...]:
+    if compiled.columns_only:
+        return ("Columns only: rows of a private table are never returned. Ask for aggregates.",)
+    return ("Free: public data only.",) if compiled.releases else ()
 
 
 def _joined_public(planned: PlannedRelease, prints: Mapping[str, str]) -> set[str]:

@@ -13,6 +13,7 @@ from dpsql.compiler.algebra import Lit
 from dpsql.compiler.bind.joins import Numbers
 from dpsql.compiler.parse import parse
 from dpsql.compiler.plan import PlannedRelease, Terms, plan
+from dpsql.compiler.probes import asks_nothing, empty_query
 from dpsql.compiler.public import Remainder, translate
 from dpsql.compiler.split import Split, split
 from dpsql.policy.schema import Schema
@@ -26,7 +27,8 @@ class Compiled:
     """A statement, ready to be answered.
 
     `releases` in an order in which each depends on earlier ones only; `derived[i]` is the remainder that makes the
-    public relation `i`, read by later releases. `parameter_types` are those that Describe announces.
+    public relation `i`, read by later releases. `parameter_types` are those that Describe announces. `columns_only`: a
+    probe of private rows, answered without rows.
     """
 
     releases: tuple[PlannedRelease, ...]
@@ -36,6 +38,7 @@ class Compiled:
     parameter_types: tuple[SqlType, ...]
     public_tables: tuple[str, ...]
     cost: Cost
+    columns_only: bool = False
 
 
 def compile_statement(
@@ -53,12 +56,17 @@ def compile_statement(
     zone = ZoneInfo(schema.policy.timezone)
     literals = tuple(Lit(value, type_) for type_, value in parameters)
     state = Split(schema, tables, literals, terms.max_groups, Numbers(schema), zone)
-    tree = split(parse(text), state)
+    asked = parse(text)
+    tree = split(asked, state)
     columns = tuple(state.relations[f"_r{i}"] for i in range(len(state.aggregations)))
     releases = _ordered(plan(tuple(state.aggregations), columns, privacy, terms), state)
     remainder = translate(tree, state.relations, schema.policy.timezone)
     public = tuple(name for name in state.relations if not name.startswith("_r"))
+    if releases and asks_nothing(asked):
+        columns_only = empty_query([(c.name, c.type) for c in remainder.columns])
+        remainder, releases = translate(columns_only, {}, schema.policy.timezone), ()
     return Compiled(
+        columns_only=state.columns_only,
         releases=releases,
         derived=tuple(d.remainder for d in state.derived),
         remainder=remainder,

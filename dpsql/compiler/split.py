@@ -29,6 +29,7 @@ from dpsql.compiler.bind.union import union_all
 from dpsql.compiler.bind.units import scan
 from dpsql.compiler.domains import narrowed
 from dpsql.compiler.parse import name_of, only, parse, refuse
+from dpsql.compiler.probes import empty_query, is_probe, never_true
 from dpsql.compiler.public import Remainder, translate
 from dpsql.compiler.public.names import output_name
 from dpsql.compiler.renumber import renumber
@@ -62,6 +63,8 @@ class Split:
     relations: dict[str, tuple[Column, ...]] = field(default_factory=dict)
     derived: list[Derived] = field(default_factory=list)
     shared: dict[int, exp.Query] = field(default_factory=dict)
+    probe: bool = False
+    columns_only: bool = False
 
 
 Names = Mapping[str, "CommonTable"]
@@ -78,10 +81,21 @@ class CommonTable:
 
 def split(tree: exp.Query, state: Split) -> exp.Query:
     """The public remainder of the whole statement; `state` then holds the aggregations it reads."""
+    state.probe = is_probe(tree)
     result = _query(tree, {}, state, top=True)
     if isinstance(result, Source):
-        raise row_level(state.schema, tree)
+        if not state.probe or (not never_true(tree) and _existence_test(tree)):
+            raise row_level(state.schema, tree)
+        state.columns_only = True
+        return empty_query([(f.name, f.expr.type) for f in result.fields])
     return _constants(result, state)
+
+
+def _existence_test(tree: exp.Expr) -> bool:
+    """SELECT 1 FROM t WHERE ... LIMIT 1 asks whether there is such a row."""
+    asks = isinstance(tree, exp.Select) and not any(e.find(exp.Column, exp.Star) for e in tree.expressions)
+    limit = tree.args.get("limit")
+    return asks and not (isinstance(limit, exp.Limit) and str(limit.expression) == "0")
 
 
 def _constants(tree: exp.Query, state: Split) -> exp.Query:
@@ -371,7 +385,7 @@ def _private_select(
         outer,
     )
     if not has_aggregates(select):
-        return _projected(select, source, context(source.fields, source), state)
+        return _projected(select, source, context(source.fields, source), probe=top and state.probe)
     if not top:
         private = per_unit(select, source, context(source.fields, source), state.numbers)
         if private is not None:
@@ -470,17 +484,18 @@ PENDING = Aggregation(Rows(-1, ()), None, (), (), (), 1, 1)
 """Holds an aggregation's place while its own subqueries are taken apart."""
 
 
-def _projected(select: exp.Select, source: Source, context: Context, state: Split) -> Source:
-    """A query that only filters and projects private rows."""
+def _projected(select: exp.Select, source: Source, context: Context, *, probe: bool) -> Source:
+    """A query that only filters and projects private rows. `probe`: it is asked for its columns alone."""
     for key in ("limit", "offset", "qualify", "windows"):
-        if select.args.get(key):
+        if select.args.get(key) and not (probe and key in ("limit", "offset")):
             raise refuse(
                 f"{key.upper()} over private rows is not supported",
                 select.args[key] if isinstance(select.args[key], exp.Expr) else select,
                 sqlstate=NOT_PERMITTED,
                 hint="Which rows come first depends on other people's rows. Aggregate first, then limit.",
             )
-    only(select, "expressions", "from_", "joins", "where", "order", "with_", "kind")
+    clauses = ("limit", "offset") if probe else ()
+    only(select, "expressions", "from_", "joins", "where", "order", "with_", "kind", *clauses)
     fields: list[Field] = []
     for node in select.expressions:
         if isinstance(node, exp.Star):

@@ -1,0 +1,64 @@
+"""Probes: statements that clients send for their columns, not for rows.
+
+LIMIT 0, WHERE 1 <> 1, and row-level queries with a literal LIMIT of at most 1 are answered with their columns, no rows
+and no cost. What is a probe is decided from the text alone.
+"""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from dpsql.types import Kind, SqlType
+
+_FALSE = {exp.NEQ: lambda a, b: a != b, exp.EQ: lambda a, b: a == b}
+
+
+def is_probe(tree: exp.Expr) -> bool:
+    """A literal LIMIT of at most 1, or a WHERE that is never true."""
+    return _limit(tree) in ("0", "1") or never_true(tree)
+
+
+def asks_nothing(tree: exp.Expr) -> bool:
+    """No row can come back, whatever the data: LIMIT 0 or a constant false WHERE."""
+    return _limit(tree) == "0" or never_true(tree)
+
+
+def _limit(tree: exp.Expr) -> str | None:
+    limit = tree.args.get("limit")
+    count = (
+        limit.args.get("expression") or limit.args.get("count") if isinstance(limit, exp.Limit | exp.Fetch) else None
+    )
+    return str(count.this) if isinstance(count, exp.Literal) and not count.is_string else None
+
+
+def never_true(tree: exp.Expr) -> bool:
+    """WHERE FALSE, WHERE 1 = 0, WHERE 1 <> 1, alone or as one part of a conjunction."""
+    where = tree.args.get("where")
+    if where is None:
+        return False
+    parts = list(where.this.flatten()) if isinstance(where.this, exp.And) else [where.this]
+    return any(_false(part) for part in parts)
+
+
+def _false(part: exp.Expr) -> bool:
+    while isinstance(part, exp.Paren):
+        part = part.this
+    if isinstance(part, exp.Boolean):
+        return not part.this
+    holds = _FALSE.get(type(part))
+    if holds is None or not isinstance(part.this, exp.Literal) or not isinstance(part.args["expression"], exp.Literal):
+        return False
+    return not holds(str(part.this.this), str(part.args["expression"].this))
+
+
+def empty_query(columns: list[tuple[str, SqlType]]) -> exp.Select:
+    """A query with these columns and no rows."""
+    nulls = [
+        exp.Alias(this=exp.Cast(this=exp.Null(), to=_type(type_)), alias=exp.to_identifier(name, quoted=True))
+        for name, type_ in columns
+    ]
+    return exp.Select(expressions=nulls, where=exp.Where(this=exp.Boolean(this=False)))
+
+
+def _type(type_: SqlType) -> exp.DataType:
+    return exp.DataType.build("text" if type_.kind is Kind.UNKNOWN else str(type_), dialect="postgres")
