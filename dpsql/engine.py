@@ -20,7 +20,7 @@ from typing import Literal, Protocol
 from dpsql.backends import Backend, open_backend
 from dpsql.backends import Cancel as Interruptible
 from dpsql.backends.inspect import inspect
-from dpsql.catalog.catalog import Catalog
+from dpsql.catalog.catalog import Catalog, Catalogs
 from dpsql.compiler import Compiled, Terms, compile_statement, explain
 from dpsql.compiler.emit import DIALECTS, emit
 from dpsql.compiler.plan import PlannedRelease
@@ -114,10 +114,12 @@ class Engine:
         public = {name: t.rows for name, t in schema.tables.items() if t.rows is not None}
         self.pool = Pool(public)
         self._public_prints = {name: sha256(repr(rows).encode()).hexdigest() for name, rows in public.items()}
+        self._catalogs = Catalogs(schema)
         self._compiled = lru_cache(maxsize=512)(self._compile)
 
     def close(self) -> None:
         self.pool.close()
+        self._catalogs.close()
         self.backend.close()
         self.ledger.close()
 
@@ -126,7 +128,7 @@ class Engine:
         return FIXED
 
     def catalog(self, user: str) -> Catalog:
-        return Catalog(self.schema, user)
+        return self._catalogs.of(user)
 
     # Questions about questions ----------------------------------------------------------------------------------
 

@@ -10,8 +10,6 @@ from sqlglot import exp
 
 from dpsql.types import Kind, SqlType
 
-_FALSE = {exp.NEQ: lambda a, b: a != b, exp.EQ: lambda a, b: a == b}
-
 
 def is_probe(tree: exp.Expr) -> bool:
     """A literal LIMIT of at most 1, or a WHERE that is never true."""
@@ -24,10 +22,11 @@ def asks_nothing(tree: exp.Expr) -> bool:
 
 
 def _limit(tree: exp.Expr) -> str | None:
+    """The literal of LIMIT or FETCH FIRST."""
     limit = tree.args.get("limit")
-    count = (
-        limit.args.get("expression") or limit.args.get("count") if isinstance(limit, exp.Limit | exp.Fetch) else None
-    )
+    if not isinstance(limit, exp.Limit | exp.Fetch):
+        return None
+    count = limit.args.get("expression") or limit.args.get("count")
     return str(count.this) if isinstance(count, exp.Literal) and not count.is_string else None
 
 
@@ -45,10 +44,12 @@ def _false(part: exp.Expr) -> bool:
         part = part.this
     if isinstance(part, exp.Boolean):
         return not part.this
-    holds = _FALSE.get(type(part))
-    if holds is None or not isinstance(part.this, exp.Literal) or not isinstance(part.args["expression"], exp.Literal):
+    if not isinstance(part, exp.EQ | exp.NEQ):
         return False
-    return not holds(str(part.this.this), str(part.args["expression"].this))
+    if not isinstance(part.this, exp.Literal) or not isinstance(part.expression, exp.Literal):
+        return False
+    same = str(part.this.this) == str(part.expression.this)
+    return not same if isinstance(part, exp.EQ) else same
 
 
 def empty_query(columns: list[tuple[str, SqlType]]) -> exp.Select:
