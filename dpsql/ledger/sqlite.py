@@ -24,6 +24,10 @@ from dpsql.ledger.tables import FAULTS, reason, rows_of
 PATIENCE: Final = 15.0
 """Seconds to wait for other threads, and then for other processes."""
 
+_SHORTEST: Final = 0.0005
+_LONGEST: Final = 0.01
+"""Seconds between attempts: many who wait must not take the processor from the one who works."""
+
 _TRANSIENT: Final = (
     "SQLITE_BUSY",
     "SQLITE_FULL",
@@ -104,7 +108,7 @@ class SqliteStore:
         self._size = size
 
     def _begin(self, write: bool) -> None:
-        deadline = time.monotonic() + PATIENCE
+        deadline, nap = time.monotonic() + PATIENCE, _SHORTEST
         while True:
             try:
                 self._connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
@@ -115,7 +119,8 @@ class SqliteStore:
                     self._connection.execute("ROLLBACK")
                 if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
                     raise
-            time.sleep(uniform(0.0002, 0.002))
+            time.sleep(uniform(nap / 2, nap))
+            nap = min(2 * nap, _LONGEST)
 
 
 def _identities(path: Path) -> tuple[tuple[int, int], ...]:

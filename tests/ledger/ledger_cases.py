@@ -1,7 +1,8 @@
 """What the ledger's tests share: small ledgers, and a program of one statement that can be killed at any step.
 
 Run as a program: `ledger_cases.py STEP URL` makes one release on the ledger and kills itself at that step;
-`ledger_cases.py race URL LIMIT_WHOSE USER THREADS ASKS LIMIT` prints how many of its asks were debited.
+`ledger_cases.py race URL LIMIT_WHOSE USER THREADS ASKS LIMIT` prints how many of its asks were debited, and from when
+to when.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import Final
 
@@ -151,11 +153,12 @@ def _race(url: str, whose: str, user: str, threads: str, asks: str, limit: str) 
                 pass
 
     workers = [threading.Thread(target=work, args=(number,)) for number in range(int(threads))]
+    start = time.time()
     for worker in workers:
         worker.start()
     for worker in workers:
         worker.join()
-    print(len(done))
+    print(len(done), start, time.time())
 
 
 def _unprivileged(url: str) -> None:

@@ -17,7 +17,7 @@ def test_exactly_what_fits(whose: str, tmp_path: Path) -> None:
     url = made(tmp_path)
     users = ["alice"] * PROCESSES if whose == "user" else [f"user {number}" for number in range(PROCESSES)]
     racers = [start("race", url, whose, user, str(THREADS), str(ASKS), str(FITTING)) for user in users]
-    counts = [int(racer.communicate(timeout=60)[0]) for racer in racers]
+    counts = [int(racer.communicate(timeout=60)[0].split()[0]) for racer in racers]
 
     assert sum(counts) == FITTING < PROCESSES * THREADS * ASKS
     assert verify_ledger(url, DATASET).debits == FITTING
