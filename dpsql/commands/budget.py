@@ -1,28 +1,30 @@
-"""`dpsql budget`: what each user and the dataset may spend, have spent and have left.
+"""`dpsql budget`: what each user and the dataset may spend, have spent and have left; grants and revocations.
 
-Decides the wording only. It never changes a budget and shows nothing of the data.
+Decides the wording only; a grant is an entry of the ledger. The dataset's budget is the policy's alone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing
+from decimal import Decimal
 from pathlib import Path
 
 import click
 
+from dpsql.dp.accounting import parse_amount
 from dpsql.errors import UNDEFINED_OBJECT, Rejected
 from dpsql.ledger import Ledger, account_of, open_ledger
 from dpsql.ledger.balance import Balance, calendar_of, dataset_balance, user_balance
 from dpsql.ledger.clock import SECOND
 from dpsql.ledger.words import plain, rounded_up
 from dpsql.policy.load import load
-from dpsql.policy.model import Policy
+from dpsql.policy.model import Policy, User
 
 
 @click.group()
 def budget() -> None:
-    """Show what may be spent, and what has been."""
+    """Show what may be spent, and what has been; grant more, or revoke."""
 
 
 @budget.command()
@@ -31,10 +33,47 @@ def budget() -> None:
 def show(policy: Path, user: str | None) -> None:
     """Print spent and left, of the dataset and of each user."""
     loaded = load(policy)
-    if user is not None and user not in loaded.users:
-        raise Rejected(f"there is no user {user!r} in {policy}", sqlstate=UNDEFINED_OBJECT)
+    if user is not None:
+        _known(loaded, policy, user)
     with closing(open_ledger(loaded.ledger, loaded.dataset, loaded.ledger_anchor)) as ledger:
         click.echo("\n".join((*_lines(loaded, ledger, user), *_behind(ledger))))
+
+
+@budget.command()
+@click.argument("policy", type=click.Path(path_type=Path))
+@click.option("--user", required=True, help="Whose budget is raised; its role's, if the role shares one.")
+@click.option("--epsilon", required=True, help="By how much.")
+def grant(policy: Path, user: str, epsilon: str) -> None:
+    """Raise a user's budget: in the window of now, or for ever if it has none. The dataset's budget stays."""
+    _change(policy, user, parse_amount(epsilon))
+
+
+@budget.command()
+@click.argument("policy", type=click.Path(path_type=Path))
+@click.option("--user", required=True, help="Whose budget is lowered; its role's, if the role shares one.")
+@click.option("--epsilon", required=True, help="By how much.")
+def revoke(policy: Path, user: str, epsilon: str) -> None:
+    """Lower a user's budget: in the window of now, or for ever if it has none. What was spent stays spent."""
+    _change(policy, user, -parse_amount(epsilon))
+
+
+def _change(path: Path, user: str, epsilon: Decimal) -> None:
+    policy = load(path)
+    role_name = _known(policy, path, user).role
+    role = policy.roles[role_name]
+    if role.budget is None:
+        raise Rejected(f"role {role_name} has no budget that could be changed", hint="Give it one in the policy.")
+    with closing(open_ledger(policy.ledger, policy.dataset, policy.ledger_anchor)) as ledger:
+        entry = ledger.grant(user, epsilon, account=account_of(user, role_name, role.shared))
+        verb = "granted to" if epsilon > 0 else "revoked from"
+        click.echo(f"epsilon {plain(abs(epsilon))} {verb} {entry.account}, entry {entry.id}")
+        click.echo("\n".join(_user(policy, ledger, user)))
+
+
+def _known(policy: Policy, path: Path, user: str) -> User:
+    if user not in policy.users:
+        raise Rejected(f"there is no user {user!r} in {path}", sqlstate=UNDEFINED_OBJECT)
+    return policy.users[user]
 
 
 def _lines(policy: Policy, ledger: Ledger, user: str | None) -> Iterator[str]:
@@ -62,7 +101,7 @@ def _user(policy: Policy, ledger: Ledger, name: str) -> Iterator[str]:
 def _balance(balance: Balance) -> Iterator[str]:
     budget, spent = balance.budget, balance.spent
     gate = "" if balance.limits.rho is None else f" (rho {rounded_up(spent.rho)} of {rounded_up(balance.limits.rho)})"
-    granted = f", {plain(balance.granted)} of it granted" if balance.granted else ""
+    granted = f", {plain(balance.granted)} of it by grants" if balance.granted else ""
     yield f"  budget  epsilon {plain(budget.epsilon)}, delta {plain(budget.delta)}{granted}"
     if balance.window:
         yield f"  window  {balance.window}"

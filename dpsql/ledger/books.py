@@ -127,10 +127,17 @@ def difference(total: Cost, before: Cost) -> Cost:
     return Cost(total.epsilon - before.epsilon, total.rho - before.rho, total.delta - before.delta)
 
 
+def granting(units: int) -> str:
+    """The content of a GRANT or REVOKE: an epsilon in its units, above 0."""
+    return json.dumps({"epsilon": units}, separators=(",", ":"))
+
+
 def granted_by(entry: Entry) -> int:
     """The signed epsilon of a GRANT or REVOKE, in its units. Raises LedgerError for another content."""
     try:
-        epsilon = int(json.loads(entry.content)["epsilon"])
+        epsilon = json.loads(entry.content)["epsilon"]
+        if type(epsilon) is not int or epsilon <= 0:
+            raise ValueError
     except (KeyError, TypeError, ValueError):
         raise LedgerError(f"entry {entry.id} grants nothing that can be read") from None
     return epsilon if entry.kind is Kind.GRANT else -epsilon

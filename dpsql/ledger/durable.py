@@ -13,9 +13,11 @@ import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
+from decimal import Decimal
 from typing import Final, Protocol
 
 from dpsql.dp.accounting import Limits
+from dpsql.dp.privacy import units_down
 from dpsql.errors import Failed, Rejected
 from dpsql.ledger import books as bookkeeping
 from dpsql.ledger import decide, events, shelf
@@ -160,6 +162,17 @@ class DurableLedger:
     def behind(self) -> int:
         with self._transaction(write=False):
             return self._clock.behind(self._last)
+
+    def grant(self, user: str, epsilon: Decimal, *, account: str | None = None) -> Entry:
+        units = units_down(abs(epsilon))
+        if not user or account == "" or not units:
+            raise Failed("a grant needs a user and an amount")
+        kind = Kind.GRANT if epsilon > 0 else Kind.REVOKE
+        return self._decree(draft(kind, user=user, account=account or user, content=bookkeeping.granting(units)))
+
+    def _decree(self, entry: Entry) -> Entry:
+        with self._transaction(write=True) as rows:
+            return self._commit(rows, [entry])[0]
 
     def accept_clock(self) -> Entry:
         with self._transaction(write=True) as rows:

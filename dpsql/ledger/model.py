@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from enum import Enum, unique
 from typing import TYPE_CHECKING, Protocol
 
@@ -260,6 +261,13 @@ class Ledger(Protocol):
 
     def behind(self) -> int:
         """Microseconds by which the wall clock is ahead of the ledger's time; windows open late by as much."""
+        ...
+
+    def grant(self, user: str, epsilon: Decimal, *, account: str | None = None) -> Entry:
+        """The operator raises the account's budget by an epsilon, or lowers it by a negative one; an entry.
+
+        It counts in the window of now, or for ever where the budget has none. Nothing that was spent is given back.
+        """
         ...
 
     def accept_clock(self) -> Entry:
