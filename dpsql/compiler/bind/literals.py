@@ -63,11 +63,20 @@ def coerce(literal: Lit, type_: SqlType, at: exp.Expr | None = None, zone: tzinf
         ) from None
 
 
+def parameter(given: Lit, at: exp.Expr, zone: tzinfo = UTC) -> Lit:
+    """A parameter beside private rows, as its type holds it: NaN, infinities, NUL, far dates are refused here."""
+    if given.value is None or (given.type.kind is Kind.UNKNOWN and isinstance(given.value, str)):
+        return given
+    if given.type.kind is Kind.UNKNOWN:
+        raise Rejected("a parameter needs a type", sqlstate=BAD_PARAMETER, position=position(at))
+    return coerce(Lit(given.value, UNKNOWN), given.type, at, zone)
+
+
 def _convert(value: Value, type_: SqlType, zone: tzinfo) -> Value:
     text = value.strip() if isinstance(value, str) else None
     match type_.kind:
         case Kind.TEXT:
-            return value if isinstance(value, str) else str(value)
+            return _text(value if isinstance(value, str) else str(value))
         case Kind.BOOL:
             return value if isinstance(value, bool) else _boolean(str(value))
         case Kind.INT2 | Kind.INT4 | Kind.INT8:
@@ -87,6 +96,12 @@ def _convert(value: Value, type_: SqlType, zone: tzinfo) -> Value:
             return value if isinstance(value, UUID) else UUID(str(value))
         case _:
             raise ValueError(type_)
+
+
+def _text(value: str) -> str:
+    if "\x00" in value or any("\ud800" <= c <= "\udfff" for c in value):
+        raise Rejected("a string may not contain NUL or half a character", sqlstate="22021")
+    return value
 
 
 def _decimal(text: str) -> Decimal:
