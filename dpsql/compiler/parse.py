@@ -16,6 +16,8 @@ from sqlglot.parsers.postgres import PostgresParser
 
 from dpsql.errors import NOT_SUPPORTED, SYNTAX, TOO_COMPLEX, Rejected
 
+MAX_HEIGHT = 150
+
 logging.getLogger("sqlglot").setLevel(logging.CRITICAL)
 # sqlglot would drop the clock of '2 days 03:04:05', and read date_part as EXTRACT, which has another type.
 exp.INTERVAL_STRING_RE = re.compile(r"\A\s*(-?[0-9]+(?:\.[0-9]+)?)\s*([a-zA-Z]+)\s*\Z")
@@ -34,6 +36,7 @@ def parse(text: str) -> exp.Query:
     if len(found) != 1:
         raise Rejected("One statement is expected here.", sqlstate=SYNTAX)
     tree = found[0]
+    _check_height(tree)
     while isinstance(tree, exp.Subquery | exp.Paren) and not tree.args.get("alias") and _is_bare(tree):
         tree = tree.this
     if not isinstance(tree, exp.Query):
@@ -43,6 +46,23 @@ def parse(text: str) -> exp.Query:
             hint="Write SELECT ... FROM ...; data and definitions cannot be changed through this proxy.",
         )
     return tree
+
+
+def _check_height(tree: exp.Expr) -> None:
+    """Every stage recurses over the tree, so its height is bounded here; a chain of AND or OR counts once."""
+    stack = [(tree, 0)]
+    while stack:
+        node, height = stack.pop()
+        if height > MAX_HEIGHT:
+            raise Rejected(
+                f"The statement is nested more than {MAX_HEIGHT} levels deep.",
+                sqlstate=TOO_COMPLEX,
+                hint="A long sum counts one level a term: put parts of it into a subquery.",
+                position=position(node),
+            )
+        for child in node.iter_expressions():
+            chained = isinstance(node, exp.Connector) and type(child) is type(node)
+            stack.append((child, height if chained else height + 1))
 
 
 def _is_bare(tree: exp.Expr) -> bool:
