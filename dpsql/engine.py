@@ -25,7 +25,7 @@ from dpsql.compiler import Compiled, Terms, compile_statement, explain
 from dpsql.compiler.emit import DIALECTS, emit
 from dpsql.compiler.plan import PlannedRelease
 from dpsql.compiler.public import Remainder
-from dpsql.errors import BAD_PARAMETER, NOT_PERMITTED, NOT_SUPPORTED, Rejected
+from dpsql.errors import BAD_PARAMETER, NOT_PERMITTED, NOT_SUPPORTED, TOO_COMPLEX, Rejected
 from dpsql.ledger import Ask, BudgetExhausted, Ledger, account_of, open_ledger
 from dpsql.ledger.balance import Balance, calendar_of, dataset_balance, in_epsilon, limits_of, user_balance
 from dpsql.ledger.events import events_of
@@ -150,7 +150,7 @@ class Engine:
         format: Literal["text", "json"],
     ) -> Relation:
         compiled = self._prepared(user, text, offset, settings, parameters)
-        epsilon = plain(self._terms(self._asker(user), settings).epsilon)
+        epsilon = plain(self._terms(self._asker(user, public_only=True), settings).epsilon)
         column = (Column("QUERY PLAN", TEXT),)
         if format == "json":
             made = explain.as_json(compiled, epsilon, self.backend.dialect)
@@ -191,27 +191,37 @@ class Engine:
         return self.pool.run(remainder, relations, max(deadline - time.monotonic(), 0.001))
 
     def _prepared(self, user: str, text: str, offset: int, settings: Settings, parameters: Parameters) -> Compiled:
-        asker = self._asker(user)
+        asker = self._asker(user, public_only=True)
         terms = self._terms(asker, settings)
         try:
-            return self._compiled(text, terms, asker.role.tables, parameters)
+            compiled = self._compiled(text, terms, asker.role.tables, parameters)
         except Rejected as error:
             raise _moved(error, offset) from None
+        except RecursionError:
+            hint = "Use fewer operators, casts or set operations in a row."
+            raise Rejected("the statement is nested too deeply", sqlstate=TOO_COMPLEX, hint=hint) from None
+        if not all(planned.free for planned in compiled.releases):
+            self._asker(user)
+        return compiled
 
     def _compile(self, text: str, terms: Terms, tables: tuple[str, ...] | None, parameters: Parameters) -> Compiled:
         visible = None if tables is None else frozenset(tables)
         return compile_statement(text, self.schema, terms, visible, parameters)
 
-    def _asker(self, user: str) -> Asker:
+    def _asker(self, user: str, *, public_only: bool = False) -> Asker:
+        """`public_only`: a user without a budget may ask what is free, planned as if with the dataset's."""
         known = self.policy.users.get(user)
         role = self.policy.roles[known.role] if known is not None else None
-        if known is None or role is None or role.budget is None:
+        budget = self.policy.privacy.budget if public_only and role is not None else None
+        if role is not None and role.budget is not None:
+            budget = role.budget
+        if known is None or role is None or budget is None:
             raise Rejected(
                 "This user has no budget, so no private table can be asked.",
                 sqlstate=NOT_PERMITTED,
                 hint="Connect as a user whose role has a budget in the policy.",
             )
-        return Asker(user, role, known.role, role.budget)
+        return Asker(user, role, known.role, budget)
 
     def _terms(self, asker: Asker, settings: Settings) -> Terms:
         if settings.max_error is not None:
@@ -338,7 +348,7 @@ def _joined_public(planned: PlannedRelease, prints: Mapping[str, str]) -> set[st
 def _moved(error: Rejected, offset: int) -> Rejected:
     """The error with its position counted from the start of what the client sent."""
     if error.position is not None and offset:
-        error.position += offset
+        error.position = max(error.position + offset, 1)
     return error
 
 
