@@ -1,4 +1,4 @@
-"""The two noise laws, and every figure that follows from a law alone: probabilities, spread, tails, error bars.
+"""The two noise laws and the choice, and what follows from a law alone: probabilities, spread, tails, error bars.
 
 - `DiscreteLaplace(scale)`: P(x) = (1 - q) / (1 + q) * q^|x| with q = exp(-1/scale), on all integers x. Added to an
   integer vector of L1 sensitivity D it is (D/scale)-DP (Ghosh, Roughgarden, Sundararajan, "Universally Utility-
@@ -8,8 +8,15 @@
   Privacy", NeurIPS 2020, theorems 4 and 14). By Poisson summation Z >= sigma * sqrt(2 pi), and the two are equal to
   within a double's precision once sigma >= 4.
 
-Both act on integers and only integers are released, so no float ever carries a released low-order bit (Mironov, CCS
-2012). Scales outside (0, 2^55] are refused: with 0 there would be no noise, above it 64-bit results would saturate.
+- `NoisyMax(scale)`: chooses one of some candidates with integer scores: adds to each score independent exponential
+  noise of that mean and takes the candidate with the largest sum. That is permute-and-flip (McKenna, Sheldon,
+  "Permute-and-Flip: A New Mechanism for Differentially Private Selection", NeurIPS 2020; Ding, Kifer et al., "The
+  Permute-and-Flip Mechanism is Identical to Report-Noisy-Max with Exponential Noise", 2021). If no score moves by more
+  than D, no candidate's probability moves by more than the factor exp(2D/scale) (their theorem 1); a candidate whose
+  score is d below the best is chosen with probability at most exp(-d/scale). Only the index is released.
+
+The noises act on integers and only integers are released, so no float ever carries a released low-order bit (Mironov,
+CCS 2012). Scales outside (0, 2^55] are refused: with 0 there would be no noise, above it 64-bit results would saturate.
 
 Never: a draw (dp.noise) or a price (dp.privacy). `tail` may err upwards only; thresholds rest on it.
 """
@@ -55,7 +62,18 @@ class DiscreteGaussian:
         _require_scale(self.sigma)
 
 
+@dataclass(frozen=True, slots=True)
+class NoisyMax:
+    """Report-noisy-max with exponential noise, which is permute-and-flip; `scale` in steps of the scores."""
+
+    scale: float
+
+    def __post_init__(self) -> None:
+        _require_scale(self.scale)
+
+
 Mechanism = DiscreteLaplace | DiscreteGaussian
+"""What adds noise to numbers. `NoisyMax` is none of them: it releases an index."""
 
 
 def pmf(mechanism: Mechanism, x: int) -> float:

@@ -4,6 +4,10 @@ Cost, from the mechanism and the sensitivity alone (exact fractions of the very 
 - Laplace: epsilon = C1 / scale, pure DP; it is also (epsilon^2 / 2)-zCDP (Bun, Steinke, "Concentrated Differential
   Privacy", TCC 2016, proposition 1.4).
 - Gaussian: rho = R / 2 sigma^2 (see dp.mechanisms). It has no pure epsilon, so it is refused under pure accounting.
+- Choice by noisy max: epsilon = 2 D / scale, pure DP. D is how far one unit moves scores, added up over the groups of
+  the release (sensitivity.Scores). In one group, where they move by D_g, permute-and-flip loses at most 2 D_g / scale
+  (McKenna, Sheldon 2020, theorem 1); choices in different groups are independent, so their losses add up, to at most
+  2 (D_1 + D_2 + ...) / scale. So all groups of one release together cost one epsilon, as with Laplace noise.
 - Key selection fails with probability delta, which adds up (approximate zCDP: same paper, section 8).
 Costs compose by addition, each component on its own: epsilons by basic composition, rhos by lemma 1.7 of that paper.
 
@@ -23,8 +27,8 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Literal
 
-from dpsql.dp.mechanisms import MAX_SCALE, DiscreteGaussian, DiscreteLaplace, Mechanism
-from dpsql.dp.sensitivity import L1, L2, Sensitivity
+from dpsql.dp.mechanisms import MAX_SCALE, DiscreteGaussian, DiscreteLaplace, Mechanism, NoisyMax
+from dpsql.dp.sensitivity import L1, L2, Scores, Sensitivity
 from dpsql.errors import BAD_PARAMETER, Failed, Rejected
 from dpsql.types import COST_UNIT, Cost
 
@@ -38,7 +42,14 @@ UNITS = int(1 / COST_UNIT)
 
 @dataclass(frozen=True, slots=True)
 class PureEvent:
-    """An epsilon-DP mechanism ran."""
+    """Laplace noise of this epsilon was added."""
+
+    epsilon: Amount
+
+
+@dataclass(frozen=True, slots=True)
+class ChoiceEvent:
+    """An epsilon-DP choice was made. Costs what Laplace noise does; nothing more may be assumed of its loss."""
 
     epsilon: Amount
 
@@ -57,7 +68,7 @@ class DeltaEvent:
     delta: Amount
 
 
-Event = PureEvent | ZcdpEvent | DeltaEvent
+Event = PureEvent | ChoiceEvent | ZcdpEvent | DeltaEvent
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,13 +94,18 @@ def amount(units: int) -> Decimal:
     return Decimal(f"{units // UNITS}.{units % UNITS:015d}".rstrip("0").rstrip("."))
 
 
-def event_of(mechanism: Mechanism, sensitivity: Sensitivity) -> PureEvent | ZcdpEvent:
-    """The privacy event of one noisy vector. A mechanism paired with the other norm's sensitivity raises Failed."""
+def event_of(mechanism: Mechanism | NoisyMax, sensitivity: Sensitivity | Scores) -> PureEvent | ChoiceEvent | ZcdpEvent:
+    """The privacy event of one noisy vector, or of the choices of one release.
+
+    A mechanism paired with another kind of sensitivity raises Failed.
+    """
     match mechanism, sensitivity:
         case DiscreteLaplace(scale), L1(bound):
             return PureEvent(bound / Fraction(scale))
         case DiscreteGaussian(sigma), L2(squared):
             return ZcdpEvent(squared / (2 * Fraction(sigma) ** 2))
+        case NoisyMax(scale), Scores(bound):
+            return ChoiceEvent(2 * bound / Fraction(scale))
         case _:
             raise Failed(f"{type(mechanism).__name__} has no guarantee under {type(sensitivity).__name__}")
 
@@ -97,7 +113,7 @@ def event_of(mechanism: Mechanism, sensitivity: Sensitivity) -> PureEvent | Zcdp
 def cost(event: Event) -> Cost:
     """The event in the ledger's integer units, rounded up. Amounts that are not above 0 raise Failed."""
     match event:
-        case PureEvent(epsilon):
+        case PureEvent(epsilon) | ChoiceEvent(epsilon):
             exact = _positive(epsilon)
             return Cost(epsilon=units_up(exact), rho=units_up(exact**2 / 2))
         case ZcdpEvent(rho):
@@ -106,14 +122,17 @@ def cost(event: Event) -> Cost:
             return Cost(delta=units_up(_positive(delta)))
 
 
-def cost_of(mechanism: Mechanism, sensitivity: Sensitivity) -> Cost:
-    """What one noisy vector costs. The Gaussian's has epsilon 0, as it has none: `permitted` keeps it out of pure."""
+def cost_of(mechanism: Mechanism | NoisyMax, sensitivity: Sensitivity | Scores) -> Cost:
+    """What one noisy vector, or the choices of one release, cost.
+
+    The Gaussian's has epsilon 0, as it has none: `permitted` keeps it out of pure.
+    """
     return cost(event_of(mechanism, sensitivity))
 
 
-def permitted(mechanism: Mechanism, accounting: Accounting) -> bool:
+def permitted(mechanism: Mechanism | NoisyMax, accounting: Accounting) -> bool:
     """Whether the accounting can price the mechanism at all."""
-    return accounting == "zcdp" or isinstance(mechanism, DiscreteLaplace)
+    return accounting == "zcdp" or not isinstance(mechanism, DiscreteGaussian)
 
 
 def laplace_for_epsilon(sensitivity: L1, epsilon: Fraction) -> DiscreteLaplace:
@@ -129,6 +148,13 @@ def laplace_for_rho(sensitivity: L1, rho: Fraction) -> DiscreteLaplace:
 def gaussian_for_rho(sensitivity: L2, rho: Fraction) -> DiscreteGaussian:
     """The least sigma of which rho = R / 2 sigma^2 is within the share."""
     return DiscreteGaussian(_least_scale(2, Fraction(sensitivity.squared, 2), rho))
+
+
+def noisy_max_for(scores: Scores, share: Fraction, accounting: Accounting) -> NoisyMax:
+    """The least scale of which epsilon = 2 D / scale, or under zcdp epsilon^2 / 2, is within the share."""
+    if accounting == "pure":
+        return NoisyMax(_least_scale(1, Fraction(2 * scores.bound), share))
+    return NoisyMax(_least_scale(2, Fraction(2 * scores.bound**2), share))
 
 
 def best(l1: L1, l2: L2, share: Fraction, accounting: Accounting, preference: Preference = "auto") -> Calibrated:

@@ -57,6 +57,19 @@ class L2:
 Sensitivity = L1 | L2
 
 
+@dataclass(frozen=True, slots=True)
+class Scores:
+    """One unit moves the scores of a group's candidates by at most some number, these adding up to `bound` over groups.
+
+    Not the largest over groups: a release chooses in every group, and the losses of all its choices add up.
+    """
+
+    bound: int
+
+    def __post_init__(self) -> None:
+        _require_positive("a sensitivity of scores", self.bound)
+
+
 def clip_l1(bound: ContributionBound, b: int) -> L1:
     """The L1 radius C1 = groups * rows * b for values of at most `b` grid steps, and the sensitivity it gives."""
     _require_positive("the largest absolute grid value", b)

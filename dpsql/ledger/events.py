@@ -1,8 +1,8 @@
 """Privacy events as the content of an entry, and as an auditor reads them: in dp_accounting's terms.
 
 Decides the notation only; amounts are the ledger's own integers, so nothing is lost. Gaussian noise is kept by its rho
-(noise multiplier = 1 / sqrt(2 rho)), Laplace noise by its epsilon (noise multiplier = 1 / epsilon), key selection by
-its delta.
+(noise multiplier = 1 / sqrt(2 rho)), Laplace noise by its epsilon (noise multiplier = 1 / epsilon), a choice
+by its epsilon (of which nothing but pure DP may be assumed), key selection by its delta.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from collections.abc import Iterable
 from typing import Final, Literal, cast
 
 from dpsql.compiler.plan import PlannedRelease
-from dpsql.dp.privacy import DeltaEvent, Event, PureEvent, ZcdpEvent, event_of, units_up
+from dpsql.dp.privacy import ChoiceEvent, DeltaEvent, Event, PureEvent, ZcdpEvent, event_of, units_up
 from dpsql.types import Cost
 
-Name = Literal["gaussian", "laplace", "delta"]
+Name = Literal["gaussian", "laplace", "choice", "delta"]
 Named = tuple[Name, int]
 """An event and its amount in units of 10^-15: a rho, an epsilon or a delta."""
 
-_NAMES: Final = ("gaussian", "laplace", "delta")
+_NAMES: Final = ("gaussian", "laplace", "choice", "delta")
 
 
 def events_of(planned: PlannedRelease) -> tuple[Event, ...]:
@@ -43,6 +43,8 @@ def _named(event: Event) -> Named:
             return "gaussian", units_up(rho)
         case PureEvent(epsilon):
             return "laplace", units_up(epsilon)
+        case ChoiceEvent(epsilon):
+            return "choice", units_up(epsilon)
         case DeltaEvent(delta):
             return "delta", units_up(delta)
 
