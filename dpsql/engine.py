@@ -23,7 +23,7 @@ from dpsql.backends.inspect import inspect
 from dpsql.catalog.catalog import Catalog, Catalogs
 from dpsql.compiler import Compiled, Terms, compile_statement, explain
 from dpsql.compiler.emit import DIALECTS, emit
-from dpsql.compiler.plan import PlannedRelease
+from dpsql.compiler.plan import PlannedRelease, with_released_keys
 from dpsql.compiler.public import Remainder
 from dpsql.errors import BAD_PARAMETER, NOT_PERMITTED, NOT_SUPPORTED, TOO_COMPLEX, Rejected
 from dpsql.ledger import Ask, BudgetExhausted, Ledger, account_of, open_ledger
@@ -299,10 +299,11 @@ class Engine:
         """Inner releases first; each becomes a relation that later ones and the remainder read."""
         relations: dict[str, Relation] = {}
         derived: dict[int, Relation | None] = {}
-        for planned in compiled.releases:
-            for index in planned.aggregation.depends_on:
+        for each in compiled.releases:
+            for index in each.aggregation.depends_on:
                 if index not in derived:
                     derived[index] = self._run(compiled.derived[index], relations, deadline)
+            planned = with_released_keys(each, derived)
             grant = granted.get(planned.id)
             made = key_list(planned, planned.id) if grant is None else grant
             if isinstance(made, Reservation):

@@ -35,7 +35,8 @@ class Domain:
     `lower` and `upper` bound numbers; `first` and `last` bound dates and timestamps; `values` lists all values.
     `nullable`: NULL belongs to the public domain. `computed`: an aggregate of a unit's rows, private as a group key.
     `reach`: certain bound of the absolute value of a number. `grain`: certain bound from below of every absolute value
-    that is not 0, so that divisions and products stay representable.
+    that is not 0, so that divisions and products stay representable. `released`: the values are those of a column of
+    a public relation computed before: (relation, column, the most there can be).
     """
 
     lower: Bound = None
@@ -47,6 +48,7 @@ class Domain:
     reach: Fraction = FLOAT_REACH
     grain: Fraction = FLOAT_GRAIN
     computed: bool = False
+    released: tuple[int, int, int] | None = None
 
     @property
     def bounded(self) -> bool:

@@ -209,6 +209,10 @@ def _facts(part: Expr) -> Iterable[tuple[Expr, Domain]]:
             yield subject, _listed(subject, [o for o in options if isinstance(o, Lit)])
         case Call(op="eq", args=(Lit() as literal, subject)) | Call(op="eq", args=(subject, Lit() as literal)):
             yield subject, _listed(subject, [literal])
+        case Call(op="eq", args=(Col() as a, Col() as b)):
+            for one, other in ((a, b), (b, a)):
+                if other.domain.released is not None:
+                    yield one, Domain(nullable=False, released=other.domain.released)
         case Call(op="le" | "lt", args=(Lit() as literal, subject)):
             yield subject, _from(literal)
         case Call(op="ge" | "gt", args=(Lit() as literal, subject)):
@@ -300,7 +304,17 @@ def _intersect(a: Domain, b: Domain) -> Domain:
     last = min(lasts, key=lambda v: moment(v) or datetime.max) if lasts else None
     if first is not None and last is not None and (moment(first) or 0) > (moment(last) or 0):  # type: ignore[operator]
         last = first
-    return Domain(lower, upper, values, first, last, a.nullable and b.nullable, a.reach, a.grain)
+    return Domain(
+        lower,
+        upper,
+        values,
+        first,
+        last,
+        a.nullable and b.nullable,
+        a.reach,
+        a.grain,
+        released=a.released or b.released,
+    )
 
 
 def _common(a: Domain, b: Domain) -> tuple[Value, ...] | None:

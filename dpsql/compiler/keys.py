@@ -1,21 +1,28 @@
-"""Public key domains: all values that a group key can take, known before any row is read.
+"""Public key domains: all values that a group key can take, known before any private row is read.
 
 Decides whether a key is public, and the order in which its values are released. A key with a domain is mapped to its
 index there by the backend, before contributions are bounded; rows outside are dropped. Never looks at data.
+
+A key that is a function of one finite subexpression (`FLOOR(x / 10) * 10`, a shifted or cast DATE_TRUNC) has the image
+of that one's domain: the backend finds the index of the `subject`, and what is shown is computed here, exactly. A key
+that the statement equates with a released column (a top-N list joined back) has that column's values, of which the text
+fixes how many there can be; they are filled in once the inner release is made.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
+from fractions import Fraction
 from math import ceil, floor, prod
 from typing import Any
 
 from dpsql.compiler.algebra import Call, Case, Domain, Expr, Lit
-from dpsql.compiler.bind.temporal import next_value
-from dpsql.compiler.domains import moment
-from dpsql.types import Kind, SqlType, Value
+from dpsql.compiler.bind.temporal import moved, next_value
+from dpsql.compiler.domains import moment, number
+from dpsql.types import Kind, Relation, SqlType, Value
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,57 +41,119 @@ class Listed:
 
 
 @dataclass(frozen=True, slots=True)
-class KeyDomain:
-    """A finite public domain; NULL, where it belongs to it, comes last."""
+class Released:
+    """The distinct values of a column of a public relation computed before; at most `most`."""
 
-    of: WholeNumbers | Listed
+    relation: int
+    column: int
+    most: int
+
+
+@dataclass(frozen=True, slots=True)
+class KeyDomain:
+    """A finite public domain; NULL, where it belongs to it, comes last.
+
+    `subject`: the expression whose index the backend finds. `image`: what is shown for each of its values, where that
+    is another value than its own.
+    """
+
+    of: WholeNumbers | Listed | Released
     nullable: bool
+    subject: Expr
+    image: tuple[Value | Fraction, ...] | None = None
 
     @property
     def size(self) -> int:
-        count = self.of.count if isinstance(self.of, WholeNumbers) else len(self.of.values)
-        return count + self.nullable
+        """How many keys there are (at most, while the values are not released yet)."""
+        match self.of:
+            case WholeNumbers(count=count):
+                return count + self.nullable
+            case Listed(values=values):
+                return len(values) + self.nullable
+            case Released(most=most):
+                return most + self.nullable
 
     def value(self, index: int, type_: SqlType) -> Value:
         """The key value at an index, as the client sees it."""
         if self.nullable and index == self.size - 1:
             return None
-        raw: Value = self.of.first + index if isinstance(self.of, WholeNumbers) else self.of.values[index]
-        return shown(raw, type_)
+        return shown(self.raw(index), type_)
+
+    def raw(self, index: int) -> Value | Fraction:
+        """The value at an index before it takes its SQL type."""
+        if self.image is not None:
+            return self.image[index]
+        match self.of:
+            case WholeNumbers(first=first):
+                return first + index
+            case Listed(values=values):
+                return values[index]
+            case Released():
+                raise ValueError("the values are not released yet")
 
 
-def shown(value: Value, type_: SqlType) -> Value:
+def filled(domain: KeyDomain, derived: Mapping[int, Relation | None]) -> KeyDomain:
+    """The domain with released values in place, once they are there."""
+    if not isinstance(domain.of, Released):
+        return domain
+    known = derived.get(domain.of.relation)
+    if known is None:
+        return domain
+    place = domain.of.column
+    found = tuple(dict.fromkeys(_plain(row[place]) for row in known.rows if row[place] is not None))
+    return replace(domain, of=Listed(_ordered(found)[: domain.of.most]))
+
+
+def _plain(value: Value) -> Value:
+    return value.replace(tzinfo=None) if isinstance(value, datetime) else value
+
+
+def shown(value: Value | Fraction, type_: SqlType) -> Value:
     """A key value in the Python form of its SQL type."""
     if value is None:
         return None
+    if isinstance(value, Fraction):
+        return shown(_rational(value, type_), type_)
     if type_.kind is Kind.NUMERIC and isinstance(value, int | float) and not isinstance(value, bool):
         return Decimal(str(value))
     if type_.is_float and isinstance(value, int | Decimal) and not isinstance(value, bool):
         return float(value)
+    if type_.is_integer and isinstance(value, Decimal | float):
+        return int(value)
     if type_.kind in (Kind.TIMESTAMP, Kind.TIMESTAMPTZ) and isinstance(value, date):
         at = moment(value)
         return at.replace(tzinfo=UTC) if at is not None and type_.kind is Kind.TIMESTAMPTZ else at
     return value
 
 
+def _rational(value: Fraction, type_: SqlType) -> Value:
+    return float(value) if type_.is_float else Decimal(value.numerator) / Decimal(value.denominator)
+
+
 def key_domain(key: Expr, limit: int) -> KeyDomain | None:
     """The public domain of a key, or None where it has none or one of more than `limit` values."""
+    found = _domain(key, limit)
+    return found if found is not None and found.size <= limit else None
+
+
+def _domain(key: Expr, limit: int) -> KeyDomain | None:
     domain = key.domain
     if domain.computed:
         return None
-    of = _finite(key, domain, limit)
-    if of is None:
-        return None
     nullable = domain.nullable and not (isinstance(key, Lit) and key.value is not None)
-    found = KeyDomain(of, nullable)
-    return found if found.size <= limit else None
+    image = _image(key, limit)
+    if image is not None:
+        return image
+    if domain.released is not None:
+        return KeyDomain(Released(*domain.released), nullable=False, subject=key)
+    of = _finite(key, domain, limit)
+    return None if of is None else KeyDomain(of, nullable, key)
 
 
 def _finite(key: Expr, domain: Domain, limit: int) -> WholeNumbers | Listed | None:
     if domain.values is not None:
         return Listed(_ordered(domain.values)) if len(domain.values) <= limit else None
-    whole = key.type.is_integer or (isinstance(key, Call) and key.op == "extract" and key.args[0] != _EPOCH)
-    if whole and domain.lower is not None and domain.upper is not None:
+    if _is_whole(key) and domain.lower is not None and domain.upper is not None:
         first, last = ceil(domain.lower), floor(domain.upper)
         return WholeNumbers(first, max(last - first + 1, 0)) if last - first < limit else None
     if isinstance(key, Call) and key.op == "date_trunc" and isinstance(key.args[0], Lit):
@@ -95,7 +164,84 @@ def _finite(key: Expr, domain: Domain, limit: int) -> WholeNumbers | Listed | No
     return None
 
 
+def _is_whole(key: Expr) -> bool:
+    """Whether every value is a whole number."""
+    if key.type.is_integer:
+        return True
+    if not isinstance(key, Call):
+        return False
+    if key.op in ("floor", "ceil", "round", "trunc"):
+        places = key.args[1]
+        return isinstance(places, Lit) and places.value == 0
+    return key.op == "extract" and key.args[0] != _EPOCH
+
+
 _EPOCH = Lit("epoch", SqlType(Kind.TEXT))
+_ARITHMETIC = ("add", "sub", "mul", "div", "neg", "to_float", "to_numeric", "to_int")
+_TEMPORAL = ("add_interval", "to_date", "to_timestamp")
+
+
+def _image(key: Expr, limit: int) -> KeyDomain | None:
+    """The domain of a key computed from one finite part and constants; None where it is not of that form."""
+    if not isinstance(key, Call) or key.op not in (*_ARITHMETIC, *_TEMPORAL):
+        return None
+    varying = [i for i, arg in enumerate(key.args) if not isinstance(arg, Lit)]
+    if len(varying) != 1 or not _steps(key.args[varying[0]]):
+        return None
+    inner = _domain(key.args[varying[0]], limit)
+    if inner is None or isinstance(inner.of, Released) or inner.size > limit:
+        return None
+    count = inner.size - inner.nullable
+    image = tuple(_apply(key, varying[0], inner.raw(i)) for i in range(count))
+    if None in image or len(set(image)) < len(image):
+        return None
+    return replace(inner, image=image)
+
+
+def _steps(expr: Expr) -> bool:
+    """A part that discretises (FLOOR, DATE_TRUNC, EXTRACT, ...) or is built on one; a column keeps its own domain."""
+    if not isinstance(expr, Call):
+        return False
+    if expr.op in ("floor", "ceil", "round", "trunc", "date_trunc", "extract", "idiv", "to_date"):
+        return True
+    return any(_steps(arg) for arg in expr.args)
+
+
+def _apply(key: Call, place: int, value: Value | Fraction) -> Value | Fraction:
+    """The call's value for one value of its varying argument; exact for numbers, None where it has none."""
+    constants = [arg.value if isinstance(arg, Lit) else None for arg in key.args]
+    if key.op in _TEMPORAL:
+        return _apply_temporal(key.op, value, constants)
+    a, b = (_exact(value if i == place else c) for i, c in enumerate((*constants, None)[:2]))
+    if a is None or (b is None and key.op in ("add", "sub", "mul", "div")):
+        return None
+    match key.op:
+        case "neg":
+            return -a
+        case "to_int":
+            return a if a.denominator == 1 else None
+        case "to_float" | "to_numeric":
+            return a
+        case "add":
+            return a + (b or 0)
+        case "sub":
+            return a - (b or 0)
+        case "mul":
+            return a * (b or 0)
+        case _:
+            return a / b if b else None
+
+
+def _exact(value: Value | Fraction) -> Fraction | None:
+    return value if isinstance(value, Fraction) else number(value)
+
+
+def _apply_temporal(op: str, value: Value | Fraction, constants: list[Value]) -> Value:
+    at = None if isinstance(value, Fraction) else moment(value)
+    if op == "add_interval" and at is not None:
+        months, days, micros = (int(str(c)) for c in constants[1:])
+        return moved(at, (months, days, micros))
+    return at.date() if op == "to_date" and at is not None else at
 
 
 def _periods(unit: str, domain: Domain, limit: int) -> Listed | None:
@@ -112,8 +258,8 @@ def _periods(unit: str, domain: Domain, limit: int) -> Listed | None:
 
 
 def _ordered(values: tuple[Value, ...]) -> tuple[Value, ...]:
-    """Ascending; text in binary order."""
-    return tuple(sorted((v for v in values if v is not None), key=_rank))
+    """Ascending and without repeats; text in binary order."""
+    return tuple(sorted(dict.fromkeys(v for v in values if v is not None), key=_rank))
 
 
 def _rank(value: Value) -> Any:

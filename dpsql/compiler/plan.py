@@ -11,14 +11,15 @@ count and a sum of values centred at the grid point nearest the middle of the bo
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from math import isqrt
 from typing import Literal
 
 from dpsql.compiler.algebra import Aggregate, AggregateKind, Aggregation, Expr, canonical, describe
-from dpsql.compiler.keys import KeyDomain, key_domain, product
+from dpsql.compiler.keys import KeyDomain, filled, key_domain, product
 from dpsql.dp.accounting import key_delta, share_of_statement
 from dpsql.dp.mechanisms import Mechanism, error95, stddev
 from dpsql.dp.privacy import Calibrated, DeltaEvent, best, cost, cost_of, units_up
@@ -26,7 +27,7 @@ from dpsql.dp.selection import threshold, weight_sensitivity
 from dpsql.dp.sensitivity import L1, L2, ContributionBound, Norm, Sensitivity, clip_l1, clip_l2
 from dpsql.errors import BAD_PARAMETER, Failed, Rejected
 from dpsql.policy.model import Privacy
-from dpsql.types import Column, Cost, Kind, SqlType
+from dpsql.types import Column, Cost, Kind, Relation, SqlType
 
 ONE = 1024
 """Steps of a whole row or unit: scaling does not round counts away."""
@@ -219,6 +220,14 @@ class PlannedRelease:
     def free(self) -> bool:
         """A list of public keys: nothing is measured."""
         return not self.measurements and self.selection is None
+
+
+def with_released_keys(planned: PlannedRelease, derived: Mapping[int, Relation | None]) -> PlannedRelease:
+    """The release with the key values of those before it filled in."""
+    keys = tuple(
+        key if key.domain is None else replace(key, domain=filled(key.domain, derived)) for key in planned.keys
+    )
+    return replace(planned, keys=keys)
 
 
 @dataclass(frozen=True, slots=True)

@@ -335,11 +335,26 @@ def _as_source(result: exp.Expr | Source, item: exp.Expr, state: Split) -> Sourc
         return _renamed(scan(table, state.numbers.take(), qualifier, state.schema), result.args["alias"], item)
     columns = _derive(exp.select("*").from_(result.copy()), state)
     number, index = state.numbers.take(), len(state.derived) - 1
-    cols = tuple(Col(f"t{number}_{i}", c.type, Domain()) for i, c in enumerate(columns))
+    most = _row_limit(result.this)
+    cols = tuple(Col(f"t{number}_{i}", c.type, _released_domain(index, i, most)) for i, c in enumerate(columns))
     alias = result.args.get("alias")
     qualifier = name_of(alias.this) if alias is not None else ""
     fields = tuple(Field(qualifier, c.name, col) for c, col in zip(columns, cols, strict=True))
     return Source(Rows(index, cols), fields, private=False)
+
+
+def _row_limit(tree: exp.Expr) -> int | None:
+    """How many rows a query can have, from its text alone."""
+    limit = tree.args.get("limit")
+    count = limit.args.get("expression") or limit.args.get("count") if limit is not None else None
+    if isinstance(count, exp.Literal) and not count.is_string and str(count.this).isdigit():
+        return int(count.this)
+    return None
+
+
+def _released_domain(index: int, column: int, most: int | None) -> Domain:
+    """A released column can name group keys where the text bounds how many values it has."""
+    return Domain(released=None if most is None else (index, column, most))
 
 
 def _derive(tree: exp.Query, state: Split) -> tuple[Column, ...]:

@@ -77,7 +77,7 @@ def _with_values(column: SchemaColumn, stored: set[Value]) -> SchemaColumn:
     values = tuple(value for value in stored if value is not None and value == value)
     lower, upper = column.lower, column.upper
     if values and lower is None and upper is None and (column.type.is_number or column.type.is_time):
-        lower, upper = min(values), max(values)  # type: ignore[type-var]
+        lower, upper = min(values), max(values)
     few = values if len(values) <= MOST_VALUES else None
     return replace(column, lower=lower, upper=upper, values=few or None, nullable=None in stored)
 

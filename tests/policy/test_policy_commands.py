@@ -37,7 +37,7 @@ def test_check_says_in_words_what_is_promised(demo: Path) -> None:
         "Neighbouring databases differ in all rows of one aircraft, over all private tables.",
         "(epsilon 20, delta 1e-6)",
         "e^20 = 485,165,195 times",
-        "12 groups of 75 rows",
+        "3 groups of 375 rows",
         "each user: epsilon 15, delta 1e-7, once for all; e^15 = 3,269,017",
         "tables answered exactly and free: airlines, airports, weather",
         "dep_delay double precision, from -30.0 to 180.0, or NULL",

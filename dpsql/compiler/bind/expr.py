@@ -499,17 +499,15 @@ def _extremum(op: Op) -> Rule:
 
 
 def _extremum_domain(op: Op, parts: list[Domain]) -> Domain:
-    """LEAST/GREATEST ignore NULLs: the ends are those of the arguments' ends."""
-    nullable = all(p.nullable for p in parts)
-    some_null = any(p.nullable for p in parts)
-    lowers, uppers = [p.lower for p in parts], [p.upper for p in parts]
+    """LEAST/GREATEST ignore NULLs: arguments that are never NULL bound the result on one side."""
     hulled = domains.hull(parts)
+    sure = [p for p in parts if not p.nullable]
     lower, upper = hulled.lower, hulled.upper
-    if not some_null and op == "least":
-        upper = min((u for u in uppers if u is not None), default=None)
-    if not some_null and op == "greatest":
-        lower = max((low for low in lowers if low is not None), default=None)
-    return Domain(lower, upper, nullable=nullable, reach=hulled.reach, grain=hulled.grain)
+    if op == "least":
+        upper = min((p.upper for p in sure if p.upper is not None), default=upper)
+    else:
+        lower = max((p.lower for p in sure if p.lower is not None), default=lower)
+    return Domain(lower, upper, nullable=not sure, reach=hulled.reach, grain=hulled.grain)
 
 
 def _cast(node: exp.Expr, context: Context) -> Expr:
@@ -600,7 +598,7 @@ def _parameter(node: exp.Expr, context: Context) -> Expr:
     index = parameter_index(node)
     if index >= len(context.parameters):
         return Lit(None, UNKNOWN)
-    return context.parameters[index]
+    return literals.parameter(context.parameters[index], node, context.zone)
 
 
 def _scalar(node: exp.Expr, context: Context) -> Expr:

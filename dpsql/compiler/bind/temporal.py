@@ -166,9 +166,9 @@ def shift(op: Op, node: exp.Expr, context: Context) -> Expr:
     parts = (sign * months, sign * days, sign * micros)
     type_ = TIMESTAMP if inner.type.kind is Kind.DATE else inner.type
     if isinstance(inner, Lit):
-        return Lit(_moved(inner.value, parts), type_)
+        return Lit(moved(inner.value, parts), type_)
     domain = Domain(
-        first=_moved(inner.domain.first, parts), last=_moved(inner.domain.last, parts), nullable=inner.domain.nullable
+        first=moved(inner.domain.first, parts), last=moved(inner.domain.last, parts), nullable=inner.domain.nullable
     )
     return Call("add_interval", (inner, *(Lit(p, INT4) for p in parts)), type_, domain)
 
@@ -180,14 +180,14 @@ def shift_days(op: Op, a: Expr, b: Expr, node: exp.Expr) -> Expr:
     days = b.value if op == "add" else -b.value
     parts = (0, days, 0)
     if isinstance(a, Lit):
-        moved = _moved(a.value, parts)
-        return Lit(moved.date() if isinstance(moved, datetime) else None, DATE)
-    domain = Domain(first=_moved(a.domain.first, parts), last=_moved(a.domain.last, parts), nullable=a.domain.nullable)
+        shifted_day = moved(a.value, parts)
+        return Lit(shifted_day.date() if isinstance(shifted_day, datetime) else None, DATE)
+    domain = Domain(first=moved(a.domain.first, parts), last=moved(a.domain.last, parts), nullable=a.domain.nullable)
     shifted = Call("add_interval", (a, *(Lit(p, INT4) for p in parts)), TIMESTAMP, domain)
     return cast(shifted, DATE, node)
 
 
-def _moved(value: Value, parts: tuple[int, int, int]) -> Value:
+def moved(value: Value, parts: tuple[int, int, int]) -> Value:
     """A date or timestamp shifted by months, days and microseconds; None where it leaves the calendar."""
     at = domains.moment(value)
     if at is None:
@@ -197,8 +197,8 @@ def _moved(value: Value, parts: tuple[int, int, int]) -> Value:
     try:
         month_start = datetime(index // 12, index % 12 + 1, 1)
         last_day = (next_value("month", month_start) - timedelta(days=1)).day
-        moved = at.replace(year=month_start.year, month=month_start.month, day=min(at.day, last_day))
-        return moved + timedelta(days=days, microseconds=micros)
+        shifted = at.replace(year=month_start.year, month=month_start.month, day=min(at.day, last_day))
+        return shifted + timedelta(days=days, microseconds=micros)
     except (ValueError, OverflowError):
         return None
 

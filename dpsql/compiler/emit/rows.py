@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from dpsql.compiler.algebra import Col, Expr, Lit, canonical
 from dpsql.compiler.emit.common import Emitter, quote
 from dpsql.compiler.emit.relation import relation, used_columns
-from dpsql.compiler.keys import Listed, WholeNumbers
+from dpsql.compiler.keys import Listed, Released, WholeNumbers
 from dpsql.compiler.plan import Cell, Grid, Key, PlannedRelease
 from dpsql.errors import Failed
 from dpsql.types import Kind, Value
@@ -121,7 +121,7 @@ class RowLevel:
             return self._canonical(key.expr), None
         match key.domain.of:
             case WholeNumbers(first=first, count=count):
-                x = self._named(self.emitter.number(key.expr)[0])
+                x = self._named(self.emitter.number(key.domain.subject)[0])
                 inside = f"WHEN {x} BETWEEN {first} AND {first + count - 1} THEN CAST({x} AS BIGINT){_less(first)}"
                 return f"CASE {inside}{self._null_index(key, x)} END", None
             case Listed(values=values) if len(values) <= CASE_LIMIT:
@@ -131,10 +131,15 @@ class RowLevel:
                 return (f"CASE {arms}{null} END" if arms or null else "CAST(NULL AS BIGINT)"), None
             case Listed(values=values):
                 return self._joined_key(number, key, values)
+            case Released(relation=relation_index):
+                subject = self._named(self.emitter.value(key.domain.subject))
+                join = f" LEFT JOIN (VALUES :d{relation_index}) AS d{number}(v, i) ON {subject} = d{number}.v"
+                return f"d{number}.i", join
 
     def _options(self, key: Key, values: tuple[Value, ...]) -> tuple[str, list[str]]:
-        literals = tuple(Lit(v, key.expr.type) for v in values)
-        subject, *options = self.emitter.comparable((key.expr, *literals))
+        expr = key.domain.subject if key.domain is not None else key.expr
+        literals = tuple(Lit(v, expr.type) for v in values)
+        subject, *options = self.emitter.comparable((expr, *literals))
         return self._named(subject), options
 
     def _joined_key(self, number: int, key: Key, values: tuple[Value, ...]) -> tuple[str, str]:
