@@ -34,6 +34,23 @@ TEXTS: dict[str, str] = {
     "left join on the unit": "SELECT shop, COUNT(age), SUM(age) FROM visits LEFT JOIN people USING (uid) GROUP BY 1",
     "join along the path": "SELECT o.o_status, SUM(i.i_qty) FROM orders o, items i WHERE o.o_id = i.i_order GROUP BY 1",
     "path not joined": "SELECT i_shop, COUNT(*), SUM(i_price * (1 - i_disc)) FROM items GROUP BY i_shop",
+    "variance by public key": "SELECT shop, VAR_POP(price), STDDEV(amount) FROM visits GROUP BY shop",
+    "covariance by public key": "SELECT shop, COVAR_POP(price, amount), CORR(qty, price) FROM visits GROUP BY shop",
+    "variance": "SELECT VARIANCE(amount), CORR(amount, price) FROM visits",
+    "distinct values": "SELECT COUNT(DISTINCT tag) FROM visits",
+    "distinct values by public key": "SELECT shop, COUNT(DISTINCT tag), COUNT(DISTINCT amount) FROM visits GROUP BY 1",
+    "distinct values by private key": "SELECT tag, COUNT(DISTINCT day), COUNT(*) FROM visits GROUP BY tag",
+    "sum of sums": "SELECT COUNT(*), SUM(s), AVG(n) FROM "
+    "(SELECT uid, SUM(amount) s, COUNT(*) n FROM visits GROUP BY uid) x",
+    "sum of sums, unit in many rows": "SELECT d, COUNT(*), SUM(n) FROM "
+    "(SELECT uid, day AS d, COUNT(*) AS n FROM visits GROUP BY uid, day HAVING COUNT(*) > 0) x GROUP BY d",
+    "counts as keys": "SELECT n, COUNT(*) FROM (SELECT uid, COUNT(*) n FROM visits GROUP BY uid) x GROUP BY n",
+    "semi-join": "SELECT shop, COUNT(*) FROM visits v WHERE EXISTS "
+    "(SELECT 1 FROM visits w WHERE w.uid = v.uid AND w.tag = 'only 1') GROUP BY shop",
+    "anti-join": "SELECT shop, COUNT(*) FROM visits v WHERE v.uid NOT IN "
+    "(SELECT uid FROM people WHERE age > 30) GROUP BY shop",
+    "union": "SELECT t, COUNT(*) FROM "
+    "(SELECT uid, tag t FROM visits UNION ALL SELECT uid, note FROM people) x GROUP BY t",
     "rows multiplied": "SELECT gift, COUNT(*), SUM(amount) FROM visits JOIN promo USING (shop) GROUP BY 1",
     "rows multiplied, no key": "SELECT COUNT(*), SUM(p.age) FROM people p CROSS JOIN shops s",
 }

@@ -43,6 +43,9 @@ BOUNDED = (
     "rank",
     "rent",
     "pct",
+    "n",
+    "s",
+    "m",
 )
 PUBLIC_KEYS = (
     "city",
@@ -148,6 +151,60 @@ SOURCES: tuple[From, ...] = (
 )
 
 
+DERIVED: tuple[tuple[str, str | None, tuple[tuple[str, Family], ...]], ...] = (
+    (
+        "(SELECT v.uid, COUNT(*) AS n, SUM({0}) AS s, MAX(v.day) AS d FROM visits v{1} GROUP BY v.uid) AS x",
+        "x.uid",
+        (("n", "num"), ("s", "num"), ("d", "time")),
+    ),
+    (
+        "(SELECT v.uid, v.shop, AVG({0}) AS s, COUNT(DISTINCT v.tag) AS n, MIN(v.qty) AS m FROM visits v{1} "
+        "GROUP BY v.uid, v.shop HAVING COUNT(*) > 1) AS x",
+        "x.uid",
+        (("shop", "text"), ("s", "num"), ("n", "num"), ("m", "num")),
+    ),
+    (
+        "(SELECT v.uid, {0} AS s, v.tag AS t FROM visits v{1} "
+        "UNION ALL SELECT p.uid, p.score, p.note FROM people p) AS x",
+        "x.uid",
+        (("s", "num"), ("t", "text")),
+    ),
+    (
+        "people p JOIN (SELECT v.uid, SUM({0}) AS s, COUNT(v.amount) AS n FROM visits v{1} GROUP BY v.uid) AS x "
+        "ON x.uid = p.uid",
+        "p.uid",
+        (("s", "num"), ("n", "num")),
+    ),
+    (
+        "(SELECT o.o_id, COUNT(i.i_qty) AS n, SUM(i.i_price) AS s FROM orders o "
+        "LEFT JOIN items i ON i.i_order = o.o_id GROUP BY o.o_id) AS x",
+        None,
+        (("n", "num"), ("s", "num")),
+    ),
+)
+"""Relations of one row per unit and key, and unions: text, the unit's column, and the columns of `x`."""
+
+MEMBERS = (
+    ("v", "v.uid IN (SELECT p.uid FROM people p WHERE p.age > 30)"),
+    ("v", "v.uid NOT IN (SELECT p.uid FROM people p WHERE p.active)"),
+    ("v", "EXISTS (SELECT 1 FROM people p WHERE p.uid = v.uid AND p.score < v.amount)"),
+    ("v", "NOT EXISTS (SELECT 1 FROM orders o WHERE o.o_uid = v.uid AND o.o_total > 100)"),
+    ("v", "EXISTS (SELECT 1 FROM visits w WHERE w.uid = v.uid AND w.tag = v.tag AND w.amount > v.amount)"),
+    ("v", "v.shop IN (SELECT s.shop FROM shops s WHERE s.rank > 3)"),
+    ("v", "v.shop NOT IN (SELECT q.shop FROM promo q)"),
+    ("v", "v.qty IN (SELECT p.level FROM people p WHERE p.uid = v.uid)"),
+    ("v", "v.qty NOT IN (SELECT p.level FROM people p WHERE p.uid = v.uid)"),
+    ("o", "o.o_id IN (SELECT i.i_order FROM items i WHERE i.i_qty > 10)"),
+    ("o", "o.o_id NOT IN (SELECT i.i_order FROM items i WHERE i.i_disc > 0.05)"),
+    ("i", "EXISTS (SELECT 1 FROM items j WHERE j.i_order = i.i_order AND j.i_line <> i.i_line)"),
+    ("p", "p.uid IN (SELECT v.uid FROM visits v WHERE v.shop = 'zoo')"),
+    ("p", "NOT EXISTS (SELECT 1 FROM visits v WHERE v.uid = p.uid AND v.qty > p.level)"),
+    ("v", "v.amount > (SELECT AVG(w.amount) FROM visits w)"),
+    ("p", "p.age < (SELECT MAX(s.rank) * 5 FROM shops s)"),
+)
+"""Conditions with subqueries, each after the alias of the query around it that it reads."""
+
+
 class Writer:
     """Writes one random statement at a time."""
 
@@ -156,6 +213,8 @@ class Writer:
         self.places: list[Place] = []
 
     def statement(self) -> Statement:
+        if self.random.random() < 0.15:
+            return self._two_level()
         source = self.random.choice(SOURCES)
         sql = source.sql.replace(" WHERE_HERE", "")
         self.places = source.places
@@ -163,6 +222,16 @@ class Writer:
             sql = self._subquery(source)
         keys = self._keys()
         return Statement(self._assembled(sql, source, keys), self._terms())
+
+    def _two_level(self) -> Statement:
+        text, unit, columns = self.random.choice(DERIVED)
+        self.places = _places("v", "visits")
+        where = f" WHERE {self.condition(1)}" if self.random.random() < 0.4 else ""
+        sql = text.format(self._named(BOUNDED), where)
+        self.places = [Place(f"x.{name}", name, family) for name, family in columns]
+        if sql.startswith("people"):
+            self.places += _places("p", "people")
+        return Statement(self._assembled(sql, From(sql, (), unit), self._keys()), self._terms())
 
     def _terms(self) -> Terms:
         mechanism = self.random.choice(("auto", "auto", "laplace"))
@@ -179,6 +248,10 @@ class Writer:
     def _assembled(self, sql: str, source: From, keys: list[str]) -> str:
         aggregates = [self.aggregate(source) for _ in range(self.random.choice((1, 1, 2, 3, 4)))]
         conditions = [c for c in (source.where, self.condition(2) if self.random.random() < 0.6 else "") if c]
+        aliases = {alias for alias, _ in source.tables}
+        members = [text for alias, text in MEMBERS if alias in aliases]
+        if members and self.random.random() < 0.15:
+            conditions.append(self.random.choice(members))
         where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
         if not keys:
             return f"SELECT {', '.join(aggregates)} FROM {sql}{where}"
@@ -251,7 +324,13 @@ class Writer:
             made = f"COUNT({self.random.choice(self.places).sql})"
         elif number < 0.5 and source.unit is not None:
             made = f"COUNT(DISTINCT {source.unit})"
-        elif number < 0.55:
+        elif number < 0.54:
+            made = f"COUNT(DISTINCT {self.random.choice(self.places).sql})"
+        elif number < 0.62:
+            made = f"{self.random.choice(('VAR_POP', 'VARIANCE', 'STDDEV_POP', 'STDDEV'))}({self.measured()})"
+        elif number < 0.66:
+            made = f"{self.random.choice(('COVAR_POP', 'CORR'))}({self.measured()}, {self.measured()})"
+        elif number < 0.7:
             made = f"SUM(CASE WHEN {self.condition(1)} THEN 1 ELSE 0 END)"
         else:
             made = f"{self.random.choice(('SUM', 'SUM', 'AVG'))}({self.measured()})"

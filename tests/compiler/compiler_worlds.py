@@ -278,6 +278,7 @@ def world(
             rows["visits"].append(_visit(uid, poison))
     _piled(rows["visits"], ids[1], 90, poison)
     _alone(rows["visits"], ids[3], 25, poison)
+    _lopsided(rows["visits"], ids[4], 60)
     _orders(rows, ids, random, poison)
     for table in PRIVATE:
         random.shuffle(rows[table])
@@ -353,6 +354,13 @@ def _alone(visits: list[Row], uid: str, count: int, poison: Poison) -> None:
                 "18",
             )
         )
+
+
+def _lopsided(visits: list[Row], uid: str, count: int) -> None:
+    """Many rows that lack one of two values: pairs are few, sums of the other are large."""
+    usual = ("garden", "0.5", "5", "1000000000000", "2020-02-03", "2020-02-03 00:00:00+00", "t2", "2020-02-03", "65")
+    visits.append((uid, *usual))
+    visits += [(uid, usual[0], None, *usual[2:])] * count
 
 
 def _orders(rows: dict[str, list[Row]], ids: Sequence[str], random: Random, poison: Poison) -> None:

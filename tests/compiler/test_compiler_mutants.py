@@ -6,6 +6,7 @@ If a mutant survives, the replay has no teeth there.
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -23,7 +24,8 @@ from dpsql.compiler.bind.scope import Source
 from dpsql.compiler.emit import relation as relations
 from dpsql.compiler.emit import release as emitted
 from dpsql.compiler.emit.common import DerivedRows, Dialect
-from dpsql.compiler.plan import Cell, Measurement, PlannedRelease
+from dpsql.compiler.emit.rows import RowLevel
+from dpsql.compiler.plan import Grid, Measurement, PlannedRelease
 from dpsql.dp.sensitivity import L1, L2, ContributionBound, Sensitivity, radius
 
 PLAN, SPLIT = sys.modules["dpsql.compiler.plan"], sys.modules["dpsql.compiler.split"]
@@ -123,14 +125,26 @@ def sqrt_of_groups_for_l1(patch: Patch) -> None:
 
 @mutant("sum by public key")
 def norm_of_clamped_scales_unclamped(patch: Patch) -> None:
+    """The vector that is scaled must be the one whose norm was taken."""
     shape = emitted._Shape
-    scaled = shape._scaled
-    patch.setattr(shape, "_average_partials", lambda self: [f"s{m.column[1:]}" for m in self.release.measurements])
+    vector, scaled = shape._vector, shape._scaled
+
+    def both(self: emitted._Shape, m: Measurement) -> str:
+        return f"{vector(self, m)} AS {m.column}, CAST(s{m.column[1:]} AS DOUBLE)"
 
     def unclamped(self: emitted._Shape, m: Measurement) -> str:
-        return scaled(self, m).replace(f"{m.column} * ", f"CAST(s{m.column[1:]} AS DOUBLE) * ")
+        return scaled(self, m).replace(f"{m.column} * ", f"raw{m.column} * ")
 
+    clipped = shape._norm_clipped
+
+    def named(self: emitted._Shape, rows: str, steps: list[str]) -> str:
+        made = clipped(self, rows, steps)
+        steps[:] = [re.sub(r"(CAST\(s\d AS DOUBLE\)) AS (m\d)", r"\1 AS raw\2", step) for step in steps]
+        return made
+
+    patch.setattr(shape, "_vector", both)
     patch.setattr(shape, "_scaled", unclamped)
+    patch.setattr(shape, "_norm_clipped", named)
 
 
 @mutant("sum by public key")
@@ -148,34 +162,26 @@ def factor_rounded_up(patch: Patch) -> None:
 @mutant("count by private key")
 def norm_of_each_group(patch: Patch) -> None:
     """The norm per unit and group, not per unit."""
-    shape = emitted._Shape
-    query = shape.norm_query
+    clipped = emitted._Shape._norm_clipped
 
-    def broken(self: emitted._Shape) -> str:
-        keys = ", ".join(self.keys)
-        made = (
-            query(self)
-            .replace("SELECT u, ", f"SELECT u, {keys}, ", 2)
-            .replace("FROM p GROUP BY u", f"FROM p GROUP BY u, {keys}")
-        )
-        return made.replace(f"SELECT u, {keys}, {keys}", f"SELECT u, {keys}", 1).replace(
-            "USING (u)", f"USING (u, {keys})"
-        )
+    def broken(self: emitted._Shape, rows: str, steps: list[str]) -> str:
+        made = clipped(self, rows, steps)
+        steps[-1] = steps[-1].replace("(SELECT u, ", "(SELECT u, k0, ").replace("GROUP BY u", "GROUP BY u, k0")
+        return made.replace("USING (u)", "USING (u, k0)")
 
-    patch.setattr(shape, "norm_query", broken)
+    patch.setattr(emitted._Shape, "_norm_clipped", broken)
 
 
 @mutant("count by public key")
 def keys_outside_the_domain_kept(patch: Patch) -> None:
     shape = emitted._Shape
     partials = shape._partials
-    patch.setattr(shape, "_partials", lambda self: partials(self).replace(" WHERE k0 IS NOT NULL", ""))
+    patch.setattr(shape, "_partials", lambda self, rows: partials(self, rows).replace(" WHERE k0 IS NOT NULL", ""))
 
 
 def _null_units_kept(patch: Patch) -> None:
-    shape = emitted._Shape
-    rows, scan = shape.rows, relations._scan
-    patch.setattr(shape, "rows", lambda self: rows(self).rpartition(" WHERE ")[0])
+    rows, scan = RowLevel.query, relations._scan
+    patch.setattr(RowLevel, "query", lambda self: rows(self).rpartition(" WHERE ")[0])
     patch.setattr(relations, "_scan", lambda *args: scan(*args).replace(' WHERE "uid" IS NOT NULL', ""))
 
 
@@ -187,13 +193,12 @@ def null_units_kept(patch: Patch) -> None:
 @mutant("average by private key")
 def null_units_kept_among_groups(patch: Patch) -> None:
     _null_units_kept(patch)
-    shape = emitted._Shape
-    query = shape.norm_query
-    patch.setattr(
-        shape,
-        "norm_query",
-        lambda self: query(self).replace("JOIN w USING (u)", "JOIN w ON p.u IS NOT DISTINCT FROM w.u"),
-    )
+    clipped = emitted._Shape._norm_clipped
+
+    def kept(self: emitted._Shape, rows: str, steps: list[str]) -> str:
+        return clipped(self, rows, steps).replace("JOIN w USING (u)", "JOIN w ON p.u IS NOT DISTINCT FROM w.u")
+
+    patch.setattr(emitted._Shape, "_norm_clipped", kept)
 
 
 @mutant("one row a unit, finest key")
@@ -262,27 +267,88 @@ def weights_by_the_other_norm(patch: Patch) -> None:
 @mutant("average by private key")
 def average_clamps_its_own_sums(patch: Patch) -> None:
     """Sums clipped to their own radius in each group instead of scaled by the factor of the counts."""
-    scaled = emitted._Shape._average_scaled
+    scaled = emitted._Shape._moment_scaled
 
     def own(self: emitted._Shape, m: Measurement) -> str:
-        if m.cell.kind != "avg_sum":
+        if m.cell.counts:
             return scaled(self, m)
         limit = radius(m.sensitivity)
         return f"CASE WHEN s{m.column[1:]} > {limit} THEN {limit} ELSE s{m.column[1:]} END"
 
-    patch.setattr(emitted._Shape, "_average_scaled", own)
+    patch.setattr(emitted._Shape, "_moment_scaled", own)
+
+
+@mutant("variance by public key")
+def squares_not_shifted(patch: Patch) -> None:
+    """Squares measured as they are, priced as shifted."""
+    product = emitted._Shape._product
+
+    def whole(self: emitted._Shape, m: Measurement, x: str, y: str | None) -> str:
+        assert m.cell.moment is not None
+        return product(self, replace(m, cell=replace(m.cell, moment=replace(m.cell.moment, shift=0))), x, y)
+
+    patch.setattr(emitted._Shape, "_product", whole)
+
+
+@mutant("covariance by public key")
+def moments_of_rows_that_lack_one(patch: Patch) -> None:
+    """Sums over rows whose other argument is NULL: not bounded by the count of pairs."""
+    added = emitted._Shape._added_up
+
+    def alone(self: emitted._Shape, m: Measurement) -> str:
+        made = added(self, m)
+        return made if m.cell.counts else re.sub(r"CASE WHEN q\d+y? IS NOT NULL THEN (.*?) END", r"\1", made)
+
+    patch.setattr(emitted._Shape, "_added_up", alone)
+
+
+@mutant("distinct values by public key")
+def distinct_values_added_over_units(patch: Patch) -> None:
+    """Distinct values of a unit unweighted: a unit with many counts in full."""
+    distinct = emitted._Shape._distinct
+
+    def unweighted(self: emitted._Shape, m: Measurement, steps: list[str]) -> str:
+        made = distinct(self, m, steps)
+        steps[-1] = re.sub(r"CASE WHEN x > \d+ THEN .*? ELSE 1024 END AS weight", "1024 AS weight", steps[-1])
+        return made
+
+    patch.setattr(emitted._Shape, "_distinct", unweighted)
+
+
+@mutant("sum of sums, unit in many rows")
+def inner_sums_over_units(patch: Patch) -> None:
+    """The inner GROUP BY without the unit: rows that belong to several."""
+    per_unit = relations._per_unit
+
+    def mixed(*args: object) -> str:
+        made = per_unit(*args)  # type: ignore[arg-type]
+        return re.sub(r'SELECT "(\w+)" AS', r'SELECT MIN("\1") AS', made, count=1).rpartition(" GROUP BY ")[0]
+
+    patch.setattr(relations, "_per_unit", mixed)
+
+
+@mutant("semi-join")
+def exists_of_other_units(patch: Patch) -> None:
+    """EXISTS without `outer.unit = inner.unit`."""
+    all_ = relations._all
+    patch.setattr(
+        relations, "_all", lambda conditions, emitter: all_((c for c in conditions if not _of_units(c)), emitter)
+    )
+
+
+def _of_units(expr: Expr) -> bool:
+    return isinstance(expr, Call) and expr.op == "eq" and canonical(expr).count("_uid") == 2
 
 
 @mutant("sum by public key")
 def values_not_clamped(patch: Patch) -> None:
     """1e308 as a grid value: the backend must not even see the cast."""
-    value = emitted._Shape._grid_value
+    value = RowLevel._grid_value
 
-    def raw(self: emitted._Shape, cell: Cell, named: dict[str, str]) -> str:
-        made = value(self, cell, named)
-        return made.replace(" >= ", " >= 1e308 * ").replace(" <= ", " <= 1e308 * ")
+    def raw(self: RowLevel, argument: Expr, grid: Grid) -> str:
+        return value(self, argument, grid).replace(" >= ", " >= 1e308 * ").replace(" <= ", " <= 1e308 * ")
 
-    patch.setattr(emitted._Shape, "_grid_value", raw)
+    patch.setattr(RowLevel, "_grid_value", raw)
 
 
 @mutant("rows multiplied", "row")
