@@ -244,7 +244,8 @@ class Aggregation:
 
     `unit`: the name of the unit's column in `input`, None when every row is its own unit and no row multiplies.
     `one_group`: the SQL guarantees that a unit has rows in at most one group. `one_row`: at most one row in all.
-    `depends_on`: indices of the public relations that must be computed first.
+    `depends_on`: indices of the public relations that must be computed first. `preserved`: an outer join keeps the rows
+    of a public table, so every key must be public.
     """
 
     input: Node
@@ -258,6 +259,7 @@ class Aggregation:
     one_row: bool = False
     depends_on: tuple[int, ...] = ()
     tables: tuple[str, ...] = ()
+    preserved: bool = False
 
 
 def children(expr: Expr) -> tuple[Expr, ...]:

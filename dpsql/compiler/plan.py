@@ -275,6 +275,11 @@ def plan(
 
 def _outline(aggregation: Aggregation, privacy: Privacy, norm: Norm) -> Outline:
     keys, public = _keys(aggregation, privacy.max_keys)
+    if aggregation.preserved and not public:
+        raise Rejected(
+            "This outer join keeps the rows of a public table, but not all group keys are public.",
+            hint="Group by columns of the public table only, or use an inner join.",
+        )
     form, bound = _form(aggregation, keys, public)
     cells: list[Cell] = []
     outputs = tuple(_output(a, bound, norm, cells) for a in aggregation.aggregates)

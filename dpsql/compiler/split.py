@@ -33,7 +33,7 @@ from dpsql.compiler.probes import empty_query, is_probe, never_true
 from dpsql.compiler.public import Remainder, translate
 from dpsql.compiler.public.names import output_name
 from dpsql.compiler.renumber import renumber
-from dpsql.errors import NOT_PERMITTED, UNDEFINED_TABLE, Rejected
+from dpsql.errors import NOT_PERMITTED, UNDEFINED_COLUMN, UNDEFINED_TABLE, Rejected
 from dpsql.policy.schema import Schema, SchemaTable
 from dpsql.types import Column, Kind, SqlType
 
@@ -314,7 +314,10 @@ def _subqueries(node: exp.Expr, names: Names, state: Split) -> exp.Expr:
 
 
 def _released_query(node: exp.Expr, names: Names, state: Split) -> exp.Query:
-    result = _query(node, names, state)
+    try:
+        result = _query(node, names, state)
+    except Rejected as error:
+        raise _correlated(node, error) or error from None
     if isinstance(result, Source):
         raise refuse(
             "A subquery over private rows must aggregate them here.",
@@ -323,6 +326,29 @@ def _released_query(node: exp.Expr, names: Names, state: Split) -> exp.Query:
             hint="Use an aggregate in the subquery, or join on the unit column instead of IN or EXISTS.",
         )
     return result
+
+
+def _correlated(node: exp.Expr, error: Rejected) -> Rejected | None:
+    """The refusal of an aggregate that is taken anew for each row outside, with the join that says the same."""
+    select = node.this if isinstance(node, exp.Subquery) else node
+    where = select.args.get("where") if isinstance(select, exp.Select) else None
+    if error.sqlstate not in (UNDEFINED_COLUMN, UNDEFINED_TABLE) or where is None or not select.args.get("from_"):
+        return None
+    parts = list(where.this.flatten()) if isinstance(where.this, exp.And) else [where.this]
+    ties = [
+        p for p in parts if isinstance(p, exp.EQ) and all(isinstance(x, exp.Column) for x in (p.this, p.expression))
+    ]
+    if not ties:
+        return None
+    keys = ", ".join(t.this.sql("postgres") for t in ties)
+    value = select.expressions[0].sql("postgres") if select.expressions else "..."
+    source = select.args["from_"].this.sql("postgres")
+    on = " AND ".join(f"s.{name_of(t.this.this)} = {t.expression.sql('postgres')}" for t in ties)
+    return refuse(
+        "This subquery is an aggregate of private rows for each row of the query around it, which is not supported.",
+        node,
+        hint=f"Release it once and join it: JOIN (SELECT {keys}, {value} AS v FROM {source} GROUP BY {keys}) AS s ON {on}",
+    )
 
 
 def _as_source(result: exp.Expr | Source, item: exp.Expr, state: Split) -> Source:

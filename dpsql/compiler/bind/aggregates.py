@@ -7,7 +7,7 @@ group key nor inside an aggregate is refused, so no private value can reach the 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
@@ -15,6 +15,7 @@ from dpsql.compiler.algebra import (
     Aggregate,
     AggregateKind,
     Aggregation,
+    Call,
     Col,
     Expr,
     Lit,
@@ -37,7 +38,10 @@ SUPPORTED = "COUNT, COUNT(DISTINCT x), SUM, AVG, VARIANCE, STDDEV, COVAR and COR
 
 @dataclass(slots=True)
 class Grouping:
-    """A grouped query in the making. `relation`: the name of the released relation that it will read."""
+    """A grouped query in the making. `relation`: the name of the released relation that it will read.
+
+    `sets`: ROLLUP, CUBE or GROUPING SETS, computed by summing the cells of the finest grouping.
+    """
 
     source: Source
     context: Context
@@ -48,6 +52,7 @@ class Grouping:
     key_exprs: list[Expr] = field(default_factory=list)
     key_classes: set[type[exp.Expr]] = field(default_factory=set)
     names: list[str] = field(default_factory=list)
+    sets: bool = False
     aggregates: list[Aggregate] = field(default_factory=list)
 
 
@@ -60,6 +65,8 @@ def rewrite(select: exp.Select, grouping: Grouping) -> exp.Select:
     distinct = select.args.get("distinct")
     if distinct is not None:
         only(distinct)
+    group = select.args.get("group")
+    grouping.sets = group is not None and group.find(exp.Rollup, exp.Cube, exp.GroupingSets) is not None
     for node in key_nodes(select, grouping.context.fields):
         _add_key(node, grouping)
     outputs = {output_name(e) for e in select.expressions}
@@ -67,8 +74,11 @@ def rewrite(select: exp.Select, grouping: Grouping) -> exp.Select:
     result = exp.Select(expressions=projections)
     result.set("from_", exp.From(this=exp.Table(this=exp.to_identifier(grouping.relation, quoted=True))))
     having = select.args.get("having")
+    if grouping.sets and group is not None:
+        result.set("group", _rebuilt(group, grouping, frozenset()))
     if having is not None:
-        result.set("where", exp.Where(this=_rewritten(having.this, grouping, frozenset())))
+        condition = _rewritten(having.this, grouping, frozenset())
+        result.set(*("having", exp.Having(this=condition)) if grouping.sets else ("where", exp.Where(this=condition)))
     if distinct is not None:
         result.set("distinct", exp.Distinct())
     for key in ("order", "qualify", "windows"):
@@ -104,6 +114,7 @@ def aggregation(grouping: Grouping, max_groups: int | None) -> Aggregation:
         one_group=one_row or read <= source.constants,
         one_row=one_row,
         tables=tuple(dict.fromkeys(source.tables)),
+        preserved=source.preserved,
     )
 
 
@@ -156,9 +167,16 @@ def key_nodes(select: exp.Select, fields: tuple[Field, ...]) -> list[exp.Expr]:
     elif group.args.get("all"):
         nodes = [e for e in select.expressions if not _aggregates_in(e)]
     else:
-        nodes = list(group.expressions)
+        nodes = [leaf for node in group.expressions for leaf in _set_leaves(node)]
         only(group, "expressions")
     return [_key_node(node, select, fields) for node in nodes]
+
+
+def _set_leaves(node: exp.Expr) -> list[exp.Expr]:
+    """The keys inside ROLLUP, CUBE and GROUPING SETS."""
+    if isinstance(node, exp.Rollup | exp.Cube | exp.GroupingSets | exp.Tuple):
+        return [leaf for inner in node.expressions for leaf in _set_leaves(inner)]
+    return [node]
 
 
 def _key_node(node: exp.Expr, select: exp.Select, fields: tuple[Field, ...]) -> exp.Expr:
@@ -288,7 +306,30 @@ def _bare_column(node: exp.Column, grouping: Grouping) -> exp.Expr:
 
 
 def _released(aggregate: Aggregate, grouping: Grouping) -> exp.Expr:
+    if grouping.sets:
+        return _summed(aggregate, grouping)
     return _reference(f"a{_index(aggregate, grouping)}", grouping, exp.Null())
+
+
+def _summed(aggregate: Aggregate, grouping: Grouping) -> exp.Expr:
+    """An aggregate of a coarser group, from the cells of the finest: free, by adding up what is released."""
+    match aggregate.kind:
+        case "count" | "sum":
+            total = exp.Sum(this=_reference(f"a{_index(aggregate, grouping)}", grouping, exp.Null()))
+            type_ = exp.DataType.build(str(aggregate.type), dialect="postgres")
+            return exp.Cast(this=total, to=type_)
+        case "avg":
+            parts = [
+                _summed(replace(aggregate, kind="sum"), grouping),
+                _summed(replace(aggregate, kind="count", type=INT8), grouping),
+            ]
+            return exp.Div(this=parts[0], expression=exp.Nullif(this=parts[1], expression=exp.Literal.number(0)))
+        case _:
+            raise refuse(
+                f"{aggregate.kind.upper()} is not available with ROLLUP, CUBE or GROUPING SETS",
+                exp.Null(),
+                hint="Available: COUNT, SUM and AVG.",
+            )
 
 
 def _index(aggregate: Aggregate, grouping: Grouping) -> int:
@@ -321,6 +362,31 @@ def _error_bar(node: exp.Anonymous, grouping: Grouping) -> exp.Expr:
 
 
 def _aggregate(node: exp.AggFunc, condition: exp.Expr | None, grouping: Grouping) -> Aggregate:
+    made = _bound_aggregate(node, condition, grouping)
+    strict = made.argument is not None and _null_with(made.argument, grouping.source.tables)
+    if grouping.source.preserved and not strict:
+        raise refuse(
+            "In an outer join that keeps public rows, an aggregate must ignore rows without a private match.",
+            node,
+            hint=f"Use COUNT(column of {grouping.source.tables[0]}) instead of COUNT(*), or an inner join.",
+        )
+    return made
+
+
+_STRICT = (
+    "add", "sub", "mul", "div", "idiv", "mod", "neg", "abs", "floor", "ceil", "round", "trunc", "sign", "extract",
+    "date_trunc", "add_interval", "date_diff", "to_int", "to_float", "to_numeric", "to_date", "to_timestamp",
+)  # fmt: skip
+
+
+def _null_with(expr: Expr, tables: tuple[str, ...]) -> bool:
+    """Whether the expression is NULL wherever the columns of these tables are."""
+    if isinstance(expr, Col):
+        return expr.origin is not None and expr.origin[0] in tables
+    return isinstance(expr, Call) and expr.op in _STRICT and any(_null_with(arg, tables) for arg in expr.args)
+
+
+def _bound_aggregate(node: exp.AggFunc, condition: exp.Expr | None, grouping: Grouping) -> Aggregate:
     context = grouping.context
     where = bind_condition(condition, context) if condition is not None else None
     match node:

@@ -27,10 +27,15 @@ MakeContext = Callable[[tuple[Field, ...], Source | None], Context]
 
 @dataclass(slots=True)
 class Group:
-    """Sources joined so far by inner joins, with their conditions."""
+    """Sources joined so far by inner joins, with their conditions.
+
+    `preserved`: an outer join keeps a public table's rows beside private ones. Their groups are all released anyway, with
+    noise around 0, so the join is the inner one; `aggregates` refuses what a kept row would add to.
+    """
 
     sources: list[Source]
     conditions: list[Expr] = field(default_factory=list)
+    preserved: bool = False
 
     @property
     def fields(self) -> tuple[Field, ...]:
@@ -57,6 +62,7 @@ def bind_from(
     plain, nested = _parts(where)
     conditions += [bind_condition(part, make(whole.fields, None)) for part in plain]
     source = _narrowed(joins.combine(whole.sources, conditions, numbers, outer), conditions)
+    source = replace(source, preserved=source.preserved or any(g.preserved for g in groups))
     if not nested:
         return source
     late = tuple(bind_condition(part, make(source.fields, source)) for part in nested)
@@ -94,8 +100,10 @@ def _joined(group: Group, join: exp.Join, right: Source, make: MakeContext, numb
     if side in ("LEFT", "RIGHT"):
         kept = left.sources[0] if len(left.sources) == 1 else joins.combine(left.sources, left.conditions, numbers)
         rest = left.conditions if len(left.sources) == 1 else []
+        if not kept.private and right.private:
+            return Group([kept, right], [*rest, *conditions], preserved=True)
         return Group([_placed(join, joins.left_join, kept, right, tuple(conditions), numbers)], list(rest))
-    return Group([*left.sources, right], [*left.conditions, *conditions])
+    return Group([*left.sources, right], [*left.conditions, *conditions], left.preserved)
 
 
 def _placed(

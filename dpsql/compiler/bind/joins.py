@@ -80,11 +80,6 @@ def combine(sources: list[Source], conditions: Iterable[Expr], numbers: Numbers,
 def left_join(left: Source, right: Source, conditions: tuple[Expr, ...], numbers: Numbers) -> Source:
     """LEFT JOIN: the left side's rows are kept, the right side's columns may be NULL."""
     known = conjunction(conditions)
-    if not left.private and right.private:
-        raise Rejected(
-            "A public table cannot keep its rows in an outer join with private rows.",
-            hint="Use an inner join, and group by the public key: keys without private rows come with noise around 0.",
-        )
     left = numbers.with_unit(left) if left.private else left
     right = _columns_only(right, numbers)
     if right.path is not None and not _path_link(right, left, known):

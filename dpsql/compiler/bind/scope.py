@@ -33,10 +33,10 @@ class Source:
 
     `unit`: the column that holds each row's unit; None where public, or where `path` still waits for its parent.
     `units`: all columns proven equal to it. `unique`: sets of columns of which one unit has at most one row per value
-    (the empty set: one row a unit), true by verification or by the SQL itself. `determines`: sets of columns
-    whose values belong to one unit only, by verification. `constants`: columns that have at most
-    one value per unit. `multiplies`: rows of a private table may occur more than once. `tables`: the private tables
-    inside. `known`: what its filter says of expressions.
+    (the empty set: one row a unit), true by verification or by the SQL itself. `determines`: sets of columns whose
+    values belong to one unit only, by verification. `constants`: columns that have at most one value per unit.
+    `multiplies`: rows of a private table may occur more than once. `preserved`: see `from_clause`. `tables`: the private
+    tables inside. `known`: what its filter says of expressions.
     """
 
     node: Node
@@ -49,6 +49,7 @@ class Source:
     determines: tuple[frozenset[str], ...] = ()
     constants: frozenset[str] = frozenset()
     multiplies: bool = False
+    preserved: bool = False
     tables: tuple[str, ...] = ()
     known: dict[str, Domain] = field(default_factory=dict)
 
