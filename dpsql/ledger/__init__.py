@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from dpsql.ledger import opening
+from dpsql.ledger.home import Home
 from dpsql.ledger.model import (
     Ask,
     BudgetExhausted,
@@ -22,7 +24,7 @@ from dpsql.ledger.model import (
     Source,
     Spending,
 )
-from dpsql.ledger.opening import init_sqlite, open_sqlite, verify_sqlite
+from dpsql.ledger.sqlite import SqliteHome
 from dpsql.ledger.window import Calendar
 
 __all__ = [
@@ -40,6 +42,8 @@ __all__ = [
     "Source",
     "Spending",
     "account_of",
+    "anchor_of",
+    "home_of",
     "init_ledger",
     "open_ledger",
     "verify_ledger",
@@ -48,17 +52,17 @@ __all__ = [
 
 def init_ledger(url: str, dataset: str, anchor: str | None = None) -> Head:
     """Make a new dataset's ledger, or the anchor that an existing one lacks. Raises LedgerError if it exists."""
-    return init_sqlite(_path(url), dataset, _anchor(anchor))
+    return opening.init(home_of(url, dataset), dataset, anchor_of(anchor))
 
 
 def open_ledger(url: str, dataset: str, anchor: str | None = None) -> Ledger:
     """Verify and open the dataset's ledger for service, once per process. Raises LedgerError if there is any doubt."""
-    return open_sqlite(_path(url), dataset, _anchor(anchor))
+    return opening.open_(home_of(url, dataset), dataset, anchor_of(anchor))
 
 
-def verify_ledger(url: str, dataset: str | None = None, anchor: str | None = None) -> Report:
+def verify_ledger(url: str, dataset: str, anchor: str | None = None) -> Report:
     """Verify the whole ledger without changing it. Raises LedgerError with the first thing that is wrong."""
-    return verify_sqlite(_path(url), dataset, _anchor(anchor))
+    return opening.verify(home_of(url, dataset), dataset, anchor_of(anchor))
 
 
 def account_of(user: str, role: str, shared: bool) -> str:
@@ -66,12 +70,13 @@ def account_of(user: str, role: str, shared: bool) -> str:
     return f"role {role}" if shared else user
 
 
-def _path(url: str) -> Path:
+def home_of(url: str, dataset: str) -> Home:
+    """Where the dataset's ledger is, by the policy's URL. Raises LedgerError for a URL of another kind."""
     scheme, _, rest = url.partition(":")
     if scheme != "sqlite" or not rest:
         raise LedgerError(f"ledger: {scheme}:... is not supported", hint="Write `ledger: sqlite:FILE`.")
-    return Path(rest).absolute()
+    return SqliteHome(Path(rest).absolute().resolve())
 
 
-def _anchor(path: str | None) -> Path | None:
+def anchor_of(path: str | None) -> Path | None:
     return Path(path).absolute() if path else None

@@ -18,17 +18,20 @@ from pathlib import Path
 from typing import Final
 
 from dpsql.ledger.model import Head, LedgerError
+from dpsql.types import Cost
 
-_LINE: Final = re.compile(r"dpsql-anchor 1 ([0-9a-f]{64}) ([0-9]{20}) ([0-9a-f]{64})\n")
-_LENGTH: Final = len("dpsql-anchor 1 ") + 64 + 1 + 20 + 1 + 64 + 1
+_LINE: Final = re.compile(r"dpsql-anchor 1 ([0-9a-f]{64}) ([0-9]{20}) ([0-9a-f]{64})((?: [0-9]{40}){3})\n")
+_LENGTH: Final = len("dpsql-anchor 1 ") + 64 + 1 + 20 + 1 + 64 + 3 * 41 + 1
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """What an anchor says: which ledger (the hash of its first entry), and the newest head that it has seen."""
+    """What an anchor says: which ledger (the hash of its first entry), the newest head that it has seen, and what the
+    dataset had spent by then, so that a restored backup can count it even where the entries are lost."""
 
     ledger: str
     head: Head
+    spent: Cost
 
 
 def create(path: Path, mark: Mark) -> None:
@@ -52,6 +55,12 @@ def read(path: Path) -> Mark:
         return _decode(path, os.pread(file, _LENGTH + 1, 0))
 
 
+def replace(path: Path, mark: Mark) -> None:
+    """Write an anchor anew, whatever it said: only by the operator's word. Raises LedgerError."""
+    path.unlink(missing_ok=True)
+    create(path, mark)
+
+
 def advance(path: Path, mark: Mark, *, sync: bool = False) -> None:
     """Move the anchor on to this head, unless another process has moved it further. Raises LedgerError as `read`."""
     with _locked(path, os.O_RDWR) as file:
@@ -65,14 +74,15 @@ def advance(path: Path, mark: Mark, *, sync: bool = False) -> None:
 
 
 def _encode(mark: Mark) -> bytes:
-    return f"dpsql-anchor 1 {mark.ledger} {mark.head.count:020d} {mark.head.hash}\n".encode("ascii")
+    spent = f"{mark.spent.epsilon:040d} {mark.spent.rho:040d} {mark.spent.delta:040d}"
+    return f"dpsql-anchor 1 {mark.ledger} {mark.head.count:020d} {mark.head.hash} {spent}\n".encode("ascii")
 
 
 def _decode(path: Path, data: bytes) -> Mark:
     match = _LINE.fullmatch(data.decode("latin-1"))
     if match is None:
         raise LedgerError(f"the anchor {path} is damaged", hint="Restore it, or the ledger and it, from a backup.")
-    return Mark(match[1], Head(int(match[2]), match[3]))
+    return Mark(match[1], Head(int(match[2]), match[3]), Cost(*(int(amount) for amount in match[4].split())))
 
 
 @contextmanager

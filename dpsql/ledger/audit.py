@@ -9,11 +9,11 @@ entry or release proves itself whenever it is read. `dpsql ledger verify` always
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from dpsql.ledger import shelf
-from dpsql.ledger.books import Books, from_bytes
+from dpsql.ledger.books import Books, restore
 from dpsql.ledger.chain import FORMAT, is_body, proven
 from dpsql.ledger.model import Entry, Kind, LedgerError, Report
 from dpsql.ledger.rows import Rows
@@ -68,43 +68,40 @@ class _LaterReferences(_References):
         return self.rows.about(debit.id, Kind.RECORD, debit.account) is not None
 
 
-def read_all(rows: Rows) -> Books:
-    """The books of a ledger whose every entry and release has been verified. Raises LedgerError."""
-    books = _post(rows, Books(), _References(rows))
+def reading(rows: Rows, books: Books) -> Iterator[Entry]:
+    """All entries, each verified and posted to the (empty) books before it is given; at the end, all releases are."""
+    yield from _posting(rows, books, _References(rows))
     _check_releases(rows, 0, books)
-    return books
 
 
-def read_on(rows: Rows) -> Books:
-    """The books, verified from the last checkpoint on; of all of the ledger where there is none that proves itself."""
+def read_on(rows: Rows, books: Books) -> None:
+    """Fill the books, verified from the last checkpoint on; from the first entry if none proves itself."""
     kept = rows.checkpoint()
-    if kept is None:
-        return read_all(rows)
-    number, body = kept
+    if kept is not None and _restore(rows, books, *kept):
+        number = books.checkpoint
+        for _ in _posting(rows, books, _LaterReferences(rows, start=number)):
+            pass
+        _check_releases(rows, number, books)
+        return
+    for _ in reading(rows, books):
+        pass
+
+
+def _restore(rows: Rows, books: Books, number: int, body: bytes) -> bool:
+    """Whether the books could be read from a checkpoint."""
     try:
-        books = from_bytes(body, _first(rows), shelf.entry_at(rows, number))
+        restore(books, body, shelf.entry_at(rows, 1), shelf.entry_at(rows, number))
     except (LedgerError, TypeError):
-        return read_all(rows)
-    books = _post(rows, books, _LaterReferences(rows, start=number))
-    _check_releases(rows, number, books)
-    return books
+        return False
+    return True
 
 
-def _first(rows: Rows) -> Entry:
-    found = rows.between(1, 1)
-    if not found:
-        raise LedgerError("it has no entries")
-    return proven(found[0], "")
-
-
-def _post(rows: Rows, books: Books, references: _References) -> Books:
-    entries: Iterable[Entry] = (proven(row, books.head.hash) for row in rows.since(books.head.count + 1))
-    for entry in entries:
+def _posting(rows: Rows, books: Books, references: _References) -> Iterator[Entry]:
+    for row in rows.since(books.head.count + 1):
+        entry = proven(row, books.head.hash)
         books.post(entry)
         references.post(entry)
-    if books.first is None:
-        raise LedgerError("it has no entries")
-    return books
+        yield entry
 
 
 def _check_releases(rows: Rows, after: int, books: Books) -> None:
@@ -113,14 +110,6 @@ def _check_releases(rows: Rows, after: int, books: Books) -> None:
             raise LedgerError(f"the release recorded by entry {entry} is missing or has been altered")
     if rows.count_releases() != books.releases:
         raise LedgerError("a stored release was never recorded, or one is missing")
-
-
-def damaged(where: object, what: str) -> LedgerError:
-    """The error for a ledger that does not prove itself."""
-    return LedgerError(
-        f"the ledger {where} cannot be trusted: {what}",
-        hint="Nothing is answered from it. Find out who or what changed it, and restore the newest backup.",
-    )
 
 
 def report(books: Books) -> Report:

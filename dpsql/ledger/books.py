@@ -178,20 +178,15 @@ def to_bytes(books: Books) -> bytes:
     return json.dumps(document, sort_keys=True, separators=(",", ":")).encode("ascii")
 
 
-def from_bytes(body: bytes, first: Entry, checkpoint: Entry) -> Books:
-    """The books as they stood after `checkpoint`, whose content must be the hash of `body`. Raises LedgerError."""
+def restore(books: Books, body: bytes, first: Entry, checkpoint: Entry) -> None:
+    """Make the books what they were after `checkpoint`, whose content must be the hash of `body`, else LedgerError."""
     if checkpoint.kind is not Kind.CHECKPOINT or checkpoint.content != digest(body):
         raise LedgerError(f"the checkpoint kept for entry {checkpoint.id} has been altered")
     document = json.loads(body)
-    return Books(
-        first=first,
-        last=checkpoint,
-        accounts={name: Cost(*amounts) for name, amounts in document["accounts"].items()},
-        grants={name: tuple(Grant(*grant) for grant in grants) for name, grants in document["grants"].items()},
-        accepted=set(document["accepted"]),
-        policy=document["policy"],
-        rho_gated=document["rho_gated"],
-        debits=document["debits"],
-        releases=document["releases"],
-        checkpoint=checkpoint.id,
-    )
+    books.first, books.last, books.checkpoint = first, checkpoint, checkpoint.id
+    books.accounts = {name: Cost(*amounts) for name, amounts in document["accounts"].items()}
+    books.grants = {name: tuple(Grant(*grant) for grant in grants) for name, grants in document["grants"].items()}
+    books.accepted = set(document["accepted"])
+    books.policy = document["policy"]
+    books.rho_gated = document["rho_gated"]
+    books.debits, books.releases = document["debits"], document["releases"]

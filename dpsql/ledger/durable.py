@@ -255,7 +255,7 @@ class DurableLedger:
         rows.commit()
         for entry in entries:
             self._books.post(entry)
-        self._places.advance(self._books.head)
+        self._places.advance(self._books.head, self._books.dataset_spent)
         return entries[len(due) :]
 
     def _checkpoint(self, rows: Rows) -> list[Entry]:

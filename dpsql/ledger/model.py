@@ -28,6 +28,14 @@ class LedgerError(Rejected):
         super().__init__(message, sqlstate=INTERNAL, hint=hint)
 
 
+def damaged(name: str, what: str) -> LedgerError:
+    """The error for a ledger that does not prove itself."""
+    return LedgerError(
+        f"the ledger {name} cannot be trusted: {what}",
+        hint="Nothing is answered from it. Find out who or what changed it, and restore the newest backup.",
+    )
+
+
 class BudgetExhausted(Rejected):
     """The statement does not fit; nothing was debited. `whose`: "user" or "dataset"; the amounts are that filter's."""
 

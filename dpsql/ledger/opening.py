@@ -1,4 +1,4 @@
-"""Making, opening and verifying the SQLite ledger of a dataset.
+"""Making, opening and verifying the ledger of a dataset.
 
 Decides when a ledger may be served: it exists, it is whole, it is this dataset's, no second place remembers more, and
 it can be written to. Opening never makes a ledger, and making one never replaces one: an absent ledger that was once
@@ -8,134 +8,113 @@ there is a loss to be repaired from a backup, not a budget that begins again.
 from __future__ import annotations
 
 import secrets
-import sqlite3
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from dpsql.ledger import anchor as anchors
-from dpsql.ledger import audit
+from dpsql.ledger import audit, shelf
 from dpsql.ledger.anchor import Mark
 from dpsql.ledger.books import Books, chained
-from dpsql.ledger.chain import FORMAT, draft, to_row
+from dpsql.ledger.chain import draft, to_row
 from dpsql.ledger.clock import reading
 from dpsql.ledger.durable import DurableLedger
-from dpsql.ledger.model import Entry, Head, Kind, LedgerError, Report
-from dpsql.ledger.places import Places, beside, compare, marks
+from dpsql.ledger.home import Home
+from dpsql.ledger.model import Entry, Head, Kind, LedgerError, Report, damaged
+from dpsql.ledger.places import Places, compare, marks
 from dpsql.ledger.rows import Rows
-from dpsql.ledger.sqlite import SqliteStore
-from dpsql.ledger.tables import FAULTS, build, connect, reason, rows_of
 
 
-def init_sqlite(path: Path, dataset: str, anchor: Path | None) -> Head:
+def init(home: Home, dataset: str, anchor: Path | None) -> Head:
     """Make the ledger of a new dataset, and the anchor if there is to be one.
 
     A ledger that exists and proves itself only gets the anchor that it lacks. Raises LedgerError otherwise.
     """
-    if path.exists() and anchor is not None and not anchor.exists():
-        report = verify_sqlite(path, dataset, None)
-        anchors.create(anchor, Mark(report.ledger, report.head))
+    if anchor is not None and not anchor.exists() and home.exists():
+        report = verify(home, dataset, None)
+        anchors.create(anchor, mark_of(report))
         return report.head
-    _refuse_remains(path, anchor)
-    first = first_entry(dataset)
-    build(path, to_row(first))
-    mark = Mark(first.hash, Head(first.id, first.hash))
-    for place in (beside(path), *([anchor] if anchor else [])):
+    _refuse_remains(home, anchor)
+    first = _first_entry(dataset)
+    home.build(lambda rows: rows.add([to_row(first)]))
+    mark = Mark(first.hash, Head(first.id, first.hash), first.dataset_total)
+    for place in places_of(home, anchor):
         anchors.create(place, mark)
     return mark.head
 
 
-def first_entry(dataset: str) -> Entry:
-    """The entry with which a new ledger begins."""
+def places_of(home: Home, anchor: Path | None) -> tuple[Path, ...]:
+    """The second places of a ledger's head."""
+    return tuple(place for place in (home.beside, anchor) if place is not None)
+
+
+def mark_of(report: Report) -> Mark:
+    """What a second place is to remember of a ledger."""
+    return Mark(report.ledger, report.head, report.dataset_spent)
+
+
+def _first_entry(dataset: str) -> Entry:
     now = reading()
     content = audit.description(dataset, secrets.token_hex(16))
     return chained(Books(), [draft(Kind.OPEN, at=now.wall, clock=str(now), content=content)])[0]
 
 
-def _refuse_remains(path: Path, anchor: Path | None) -> None:
-    if path.exists():
-        raise LedgerError(f"there is a ledger at {path} already; a ledger is never made anew")
-    for remains in (path.with_name(f"{path.name}-wal"), beside(path), *([anchor] if anchor else [])):
+def _refuse_remains(home: Home, anchor: Path | None) -> None:
+    if home.exists():
+        raise LedgerError(f"there is a ledger at {home.name} already; a ledger is never made anew")
+    for remains in (*home.remains(), *([anchor] if anchor else [])):
         if remains.exists():
             raise LedgerError(
-                f"there was a ledger at {path} before: {remains} is left of it",
-                hint="Restore the ledger from a backup: a new one would forget all that was spent.",
+                f"there was a ledger at {home.name} before: {remains} is left of it",
+                hint="`dpsql ledger restore` it from a backup: a new one would forget all that was spent.",
             )
 
 
-def verify_sqlite(path: Path, dataset: str | None, anchor: Path | None) -> Report:
+def verify(home: Home, dataset: str | None, anchor: Path | None) -> Report:
     """Verify all of a ledger, and that no second place remembers more. Raises LedgerError."""
-    path = path.resolve()
-    with closing(connect(path)) as connection:
-        found = marks(beside(path), anchor)
-        return audit.report(_proven(connection, path, dataset, found, _whole))
+    with proving(home, dataset, anchor, thorough=True) as (rows, books):
+        for entry in audit.reading(rows, books):
+            del entry
+    return audit.report(books)
 
 
-def open_sqlite(path: Path, dataset: str, anchor: Path | None) -> DurableLedger:
+@contextmanager
+def proving(home: Home, dataset: str | None, anchor: Path | None, *, thorough: bool) -> Iterator[tuple[Rows, Books]]:
+    """A snapshot, and empty books for the block to fill; at its end they must be the dataset's, and the newest.
+
+    Raises LedgerError naming the ledger and what is wrong first.
+    """
+    found = marks(home.beside, anchor)  # before the ledger is read, for others may be adding to both
+    books = Books()
+    with home.snapshot(thorough=thorough) as rows:
+        try:
+            yield rows, books
+            report = audit.report(books)
+            if dataset is not None and report.dataset != dataset:
+                raise LedgerError(f"it is that of dataset {report.dataset!r}, not of {dataset!r}")
+            compare(found, report.ledger, report.head.count, partial(shelf.entry_at, rows))
+        except LedgerError as error:
+            raise damaged(home.name, error.message) from None
+
+
+def open_(home: Home, dataset: str, anchor: Path | None) -> DurableLedger:
     """Open the dataset's ledger for service. Raises LedgerError unless it exists, is whole and can be written to."""
-    path = path.resolve()
-    connection = connect(path)
+    with proving(home, dataset, anchor, thorough=False) as (rows, books):
+        audit.read_on(rows, books)
+    store = home.store()
     try:
-        found = marks(beside(path), anchor)  # before the ledger is read, for others may be adding to both
-        books = _proven(connection, path, dataset, found, lambda _, rows: audit.read_on(rows))
-        _require_writable(connection, path)
-        places = opened_places((beside(path), *([anchor] if anchor else [])), books, beside(path))
-        return DurableLedger(SqliteStore(connection, path), books, places, dataset)
+        return DurableLedger(store, books, _opened_places(home, anchor, books), dataset)
     except BaseException:
-        connection.close()
+        store.close()
         raise
 
 
-def _whole(connection: sqlite3.Connection, rows: Rows) -> Books:
-    if connection.execute("PRAGMA integrity_check(1)").fetchall() != [("ok",)]:
-        raise LedgerError("the file is damaged")
-    return audit.read_all(rows)
-
-
-def _proven(
-    connection: sqlite3.Connection,
-    path: Path,
-    dataset: str | None,
-    found: dict[Path, Mark],
-    read: Callable[[sqlite3.Connection, Rows], Books],
-) -> Books:
-    """The books of a ledger, read in one snapshot. Raises LedgerError naming the file and what is wrong first."""
-    try:
-        connection.execute("BEGIN")
-        try:
-            rows = rows_of(connection)
-            return require(read(connection, rows), rows, dataset, found)
-        finally:
-            connection.execute("ROLLBACK")
-    except FAULTS as error:
-        raise audit.damaged(path, reason(error)) from None
-    except LedgerError as error:
-        raise audit.damaged(path, error.message) from None
-
-
-def require(books: Books, rows: Rows, dataset: str | None, found: dict[Path, Mark]) -> Books:
-    """The books, if they are the dataset's and no second place remembers more. Raises LedgerError."""
-    report = audit.report(books)
-    if dataset is not None and report.dataset != dataset:
-        raise LedgerError(f"it is that of dataset {report.dataset!r}, not of {dataset!r}")
-    compare(found, report.ledger, report.head.count, rows.hash_at)
-    return books
-
-
-def _require_writable(connection: sqlite3.Connection, path: Path) -> None:
-    try:
-        connection.execute("BEGIN IMMEDIATE")
-        connection.execute(f"PRAGMA user_version = {FORMAT}")  # BEGIN alone succeeds on a read-only file
-        connection.execute("ROLLBACK")
-    except sqlite3.Error as error:
-        raise LedgerError(f"the ledger {path} cannot be written to: {reason(error)}") from None
-
-
-def opened_places(paths: tuple[Path, ...], books: Books, renewed: Path | None) -> Places:
-    """The places of a verified ledger, moved on to its head; only `renewed` is made if it is missing."""
-    mark = Mark(audit.report(books).ledger, books.head)
-    if renewed is not None and not renewed.exists():
-        anchors.create(renewed, mark)
-    places = Places(mark.ledger, paths)
-    places.advance(mark.head, sync=True)
+def _opened_places(home: Home, anchor: Path | None, books: Books) -> Places:
+    """The places of a verified ledger, moved on to its head; the one at its side is made if it is missing."""
+    mark = mark_of(audit.report(books))
+    if home.beside is not None and not home.beside.exists():
+        anchors.create(home.beside, mark)
+    places = Places(mark.ledger, places_of(home, anchor))
+    places.advance(mark.head, mark.spent, sync=True)
     return places

@@ -13,7 +13,8 @@ from pathlib import Path
 
 from dpsql.ledger import anchor
 from dpsql.ledger.anchor import Mark
-from dpsql.ledger.model import Head, LedgerError
+from dpsql.ledger.model import Entry, Head, LedgerError
+from dpsql.types import Cost
 
 
 def beside(path: Path) -> Path:
@@ -27,15 +28,16 @@ def marks(optional: Path | None, anchored: Path | None) -> dict[Path, Mark]:
     return found | ({anchored: anchor.read(anchored)} if anchored else {})
 
 
-def compare(found: dict[Path, Mark], ledger: str, count: int, hash_at: Callable[[int], str]) -> None:
+def compare(found: dict[Path, Mark], ledger: str, count: int, entry_at: Callable[[int], Entry]) -> None:
     """Raises LedgerError unless a ledger of `count` entries holds every head that was marked."""
     for place, mark in found.items():
         if mark.ledger != ledger:
             raise LedgerError(f"{place} belongs to another ledger")
         if mark.head.count > count:
             raise _older(place, mark, count)
-        if hash_at(mark.head.count) != mark.head.hash:
-            raise LedgerError(f"its entry {mark.head.count} is not the one that {place} remembers")
+        entry = entry_at(mark.head.count)
+        if (entry.hash, entry.dataset_total) != (mark.head.hash, mark.spent):
+            raise LedgerError(f"its entry {entry.id} is not the one that {place} remembers")
 
 
 def _older(place: Path, mark: Mark, count: int) -> LedgerError:
@@ -58,7 +60,7 @@ class Places:
             if mark.ledger != self.ledger or (mark.head.count == head.count and mark.head != head):
                 raise LedgerError(f"{place} remembers another ledger")
 
-    def advance(self, head: Head, *, sync: bool = False) -> None:
-        """Move all places on to this head."""
+    def advance(self, head: Head, spent: Cost, *, sync: bool = False) -> None:
+        """Move all places on to this head, and to what the dataset has spent by then."""
         for place in self.paths:
-            anchor.advance(place, Mark(self.ledger, head), sync=sync)
+            anchor.advance(place, Mark(self.ledger, head, spent), sync=sync)

@@ -79,11 +79,6 @@ class Rows:
             f"SELECT {ENTRY} FROM entry WHERE id BETWEEN ? AND ? ORDER BY id", (first, last)
         ).fetchall()
 
-    def hash_at(self, number: int) -> str:
-        """The stored hash of an entry; "" if there is none."""
-        row = self._execute("SELECT hash FROM entry WHERE id = ?", (number,)).fetchone()
-        return str(row[0]) if row else ""
-
     def count(self) -> int:
         return int(self._execute("SELECT coalesce(max(id), 0) FROM entry").fetchone()[0])
 

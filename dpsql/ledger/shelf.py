@@ -7,7 +7,7 @@ release by the hash in the chain. A row that an index has lost can only make a s
 from __future__ import annotations
 
 from dpsql.ledger.books import Books
-from dpsql.ledger.chain import from_row, is_body, proven
+from dpsql.ledger.chain import NO_HASH, from_row, is_body, proven
 from dpsql.ledger.model import Entry, Kind, LedgerError, Stored
 from dpsql.ledger.rows import Rows
 from dpsql.replay.store import from_bytes
@@ -28,9 +28,9 @@ def catch_up(rows: Rows, books: Books) -> None:
 def entry_at(rows: Rows, number: int) -> Entry:
     """The entry with this id, proven by its hash. Raises LedgerError if there is none."""
     found = rows.between(number - 1, number)
-    if len(found) != 2 or found[1][0] != number:
+    if not found or found[-1][0] != number or (len(found) == 1) != (number == 1):
         raise LedgerError(f"entry {number} is missing")
-    return proven(found[1], found[0][-1])
+    return proven(found[-1], found[0][-1] if number > 1 else NO_HASH)
 
 
 def kept(rows: Rows, key: str, account: str) -> tuple[Stored, ...]:

@@ -1,4 +1,4 @@
-"""The SQLite store: one connection as a resource: its lock, its transactions, and the faults that end its use.
+"""The SQLite store: one connection as a resource, with its lock, its transactions and the faults that end its use.
 
 Decides nothing about budgets. Must never let an error of SQLite, whose text may quote what is stored, go further than
 here, and never go on after a sign that the file is no longer the one that was verified.
@@ -10,16 +10,20 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from random import uniform
 from typing import Final
 
 from dpsql.errors import Failed
-from dpsql.ledger.model import LedgerError
+from dpsql.ledger.migrations import LAYOUT
+from dpsql.ledger.model import LedgerError, damaged
+from dpsql.ledger.places import beside
 from dpsql.ledger.rows import Rows
-from dpsql.ledger.tables import FAULTS, reason, rows_of
+from dpsql.ledger.tables import FAULTS, build, connect, migrate, reason, rows_of
 
 PATIENCE: Final = 15.0
 """Seconds to wait for other threads, and then for other processes."""
@@ -36,6 +40,70 @@ _TRANSIENT: Final = (
     "SQLITE_READONLY",
     "SQLITE_CANTOPEN",
 )
+
+
+@dataclass(frozen=True, slots=True)
+class SqliteHome:
+    """A file for a ledger; see `dpsql.ledger.home.Home`."""
+
+    path: Path
+
+    @property
+    def name(self) -> str:
+        return str(self.path)
+
+    @property
+    def beside(self) -> Path:
+        return beside(self.path)
+
+    def exists(self) -> bool:
+        return self.path.exists()
+
+    def remains(self) -> tuple[Path, ...]:
+        return self.path.with_name(f"{self.path.name}-wal"), self.beside
+
+    def build(self, fill: Callable[[Rows], None]) -> None:
+        build(self.path, fill)
+
+    @contextmanager
+    def snapshot(self, *, thorough: bool) -> Iterator[Rows]:
+        with closing(connect(self.path)) as connection:
+            try:
+                connection.execute("BEGIN")
+                if thorough and connection.execute("PRAGMA integrity_check(1)").fetchall() != [("ok",)]:
+                    raise damaged(self.name, "the file is damaged")
+                yield rows_of(connection)
+                connection.execute("ROLLBACK")
+            except FAULTS as error:
+                raise damaged(self.name, reason(error)) from None
+
+    def store(self) -> SqliteStore:
+        connection = connect(self.path)
+        try:
+            self._require_writable(connection)
+            return SqliteStore(connection, self.path)
+        except BaseException:
+            connection.close()
+            raise
+
+    def _require_writable(self, connection: sqlite3.Connection) -> None:
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+            connection.execute(f"PRAGMA user_version = {LAYOUT}")  # BEGIN alone succeeds on a read-only file
+            connection.execute("ROLLBACK")
+        except sqlite3.Error as error:
+            raise LedgerError(f"the ledger {self.path} cannot be written to: {reason(error)}") from None
+
+    def set_aside(self) -> str:
+        target = next(name for number in count(1) if not (name := self.path.with_suffix(f".lost-{number}")).exists())
+        for suffix in ("-wal", "-shm", ""):
+            old = self.path.with_name(f"{self.path.name}{suffix}")
+            if old.exists():
+                old.rename(target.with_name(f"{target.name}{suffix}"))
+        return str(target)
+
+    def migrate(self) -> tuple[int, int]:
+        return migrate(self.path)
 
 
 class SqliteStore:

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import os
 import sqlite3
+from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Final
 from urllib.parse import quote
 
-from dpsql.ledger.chain import FORMAT, Row
+from dpsql.ledger.migrations import LAYOUT, require_layout, steps
 from dpsql.ledger.model import LedgerError
-from dpsql.ledger.rows import INSERT_ENTRY, Rows
+from dpsql.ledger.rows import Rows
 
 APPLICATION_ID: Final = 0x6470736C  # "dpsl"
 
@@ -54,7 +56,7 @@ CREATE TRIGGER entry_fixed BEFORE UPDATE ON entry BEGIN SELECT RAISE(ABORT, 'app
 CREATE TRIGGER release_kept BEFORE DELETE ON release BEGIN SELECT RAISE(ABORT, 'append-only'); END;
 CREATE TRIGGER release_fixed BEFORE UPDATE ON release BEGIN SELECT RAISE(ABORT, 'append-only'); END;
 PRAGMA application_id = {APPLICATION_ID};
-PRAGMA user_version = {FORMAT};
+PRAGMA user_version = {LAYOUT};
 """
 
 _SETTINGS: Final[tuple[tuple[str, str, object], ...]] = (
@@ -100,6 +102,16 @@ def reason(error: Exception) -> str:
 
 def connect(path: Path) -> sqlite3.Connection:
     """Open an existing ledger with every setting read back. Raises LedgerError, also for a file that is none."""
+    connection = _connect(path)
+    try:
+        require_layout(_pragma(connection, "user_version"), str(path))
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _connect(path: Path) -> sqlite3.Connection:
     _require_file(path)
     try:
         connection = sqlite3.connect(
@@ -138,9 +150,6 @@ def _require_file(path: Path) -> None:
 def _check_identity(connection: sqlite3.Connection, path: Path) -> None:
     if _pragma(connection, "application_id") != APPLICATION_ID:
         raise LedgerError(f"{path} is empty or not a dpsql ledger", hint="Restore the ledger from a backup.")
-    version = _pragma(connection, "user_version")
-    if version != FORMAT:
-        raise LedgerError(f"{path} has ledger format {version}, this version of dpsql reads format {FORMAT}")
 
 
 def _configure(connection: sqlite3.Connection, path: Path) -> None:
@@ -155,14 +164,14 @@ def _pragma(connection: sqlite3.Connection, name: str) -> object:
     return row[0] if row else None
 
 
-def build(path: Path, first: Row) -> None:
-    """Make a new ledger that holds its first entry; whole or not at all, and never over an existing file."""
+def build(path: Path, fill: Callable[[Rows], None]) -> None:
+    """Make a new ledger with what `fill` adds; whole or not at all, and never over an existing file."""
     draft = path.with_name(f".{path.name}.{os.getpid()}.new")
     try:
         os.close(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
-        _fill(draft, first)
+        _fill(draft, fill)
         os.link(draft, path)
-        _sync_directory(path.parent)
+        sync_directory(path.parent)
     except FileExistsError:
         raise LedgerError(f"{path} exists already; a ledger is never made anew") from None
     except OSError as error:
@@ -173,19 +182,37 @@ def build(path: Path, first: Row) -> None:
         draft.unlink(missing_ok=True)
 
 
-def _fill(draft: Path, first: Row) -> None:
+def _fill(draft: Path, fill: Callable[[Rows], None]) -> None:
     connection = sqlite3.connect(draft, isolation_level=None)
     try:
         _configure(connection, draft)
-        connection.executescript(f"BEGIN; {_TABLES} COMMIT;")
-        connection.execute(INSERT_ENTRY, first)
+        connection.executescript(f"BEGIN; {_TABLES}")
+        fill(rows_of(connection))
+        connection.execute("COMMIT")
     finally:
         connection.close()
 
 
-def _sync_directory(directory: Path) -> None:
+def sync_directory(directory: Path) -> None:
+    """Make names in a directory durable."""
     file = os.open(directory, os.O_RDONLY)
     try:
         os.fsync(file)
     finally:
         os.close(file)
+
+
+def migrate(path: Path) -> tuple[int, int]:
+    """Bring an older file to this version's layout in one transaction, and verify that the chain is untouched."""
+    with closing(_connect(path)) as connection:
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+            version = int(str(_pragma(connection, "user_version")))
+            for step in steps(version, str(path)):
+                for statement in step:
+                    connection.execute(statement)
+            connection.execute(f"PRAGMA user_version = {LAYOUT}")
+            connection.execute("COMMIT")
+        except FAULTS as error:
+            raise LedgerError(f"the ledger {path} cannot be migrated: {reason(error)}") from None
+    return version, LAYOUT

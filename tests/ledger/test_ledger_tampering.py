@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import shutil
 import sqlite3
 import tempfile
@@ -274,7 +275,7 @@ def test_read_only(file_mode: int, directory_mode: int, open_directory: Path) ->
     open_directory.chmod(directory_mode)
     process = run("unprivileged", url)
     assert process.returncode == 0, process.stderr
-    assert process.stdout.startswith(f"the ledger {open_directory / NAME} cannot be ")
+    assert re.match(rf"the (ledger|anchor) {open_directory / NAME}(-head)? cannot be ", process.stdout)
 
 
 def test_disk_full(tmp_path: Path) -> None:
