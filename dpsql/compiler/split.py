@@ -335,19 +335,19 @@ def _correlated(node: exp.Expr, error: Rejected) -> Rejected | None:
     if error.sqlstate not in (UNDEFINED_COLUMN, UNDEFINED_TABLE) or where is None or not select.args.get("from_"):
         return None
     parts = list(where.this.flatten()) if isinstance(where.this, exp.And) else [where.this]
-    ties = [
-        p for p in parts if isinstance(p, exp.EQ) and all(isinstance(x, exp.Column) for x in (p.this, p.expression))
-    ]
+    equal = [p for p in parts if isinstance(p, exp.EQ)]
+    ties = [p for p in equal if isinstance(p.this, exp.Column) and isinstance(p.expression, exp.Column)]
     if not ties:
         return None
     keys = ", ".join(t.this.sql("postgres") for t in ties)
     value = select.expressions[0].sql("postgres") if select.expressions else "..."
     source = select.args["from_"].this.sql("postgres")
+    once = f"SELECT {keys}, {value} AS v FROM {source} GROUP BY {keys}"
     on = " AND ".join(f"s.{name_of(t.this.this)} = {t.expression.sql('postgres')}" for t in ties)
     return refuse(
         "This subquery is an aggregate of private rows for each row of the query around it, which is not supported.",
         node,
-        hint=f"Release it once and join it: JOIN (SELECT {keys}, {value} AS v FROM {source} GROUP BY {keys}) AS s ON {on}",
+        hint=f"Release it once and join it: JOIN ({once}) AS s ON {on}",
     )
 
 

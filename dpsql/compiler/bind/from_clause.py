@@ -29,8 +29,8 @@ MakeContext = Callable[[tuple[Field, ...], Source | None], Context]
 class Group:
     """Sources joined so far by inner joins, with their conditions.
 
-    `preserved`: an outer join keeps a public table's rows beside private ones. Their groups are all released anyway, with
-    noise around 0, so the join is the inner one; `aggregates` refuses what a kept row would add to.
+    `preserved`: an outer join keeps a public table's rows beside private ones. Their groups are all released anyway,
+    with noise around 0, so the join is the inner one; `aggregates` refuses what a kept row would add to.
     """
 
     sources: list[Source]

@@ -35,8 +35,8 @@ class Source:
     `units`: all columns proven equal to it. `unique`: sets of columns of which one unit has at most one row per value
     (the empty set: one row a unit), true by verification or by the SQL itself. `determines`: sets of columns whose
     values belong to one unit only, by verification. `constants`: columns that have at most one value per unit.
-    `multiplies`: rows of a private table may occur more than once. `preserved`: see `from_clause`. `tables`: the private
-    tables inside. `known`: what its filter says of expressions.
+    `multiplies`: rows of a private table may occur more than once. `preserved`: see `from_clause`. `tables`: the
+    private tables inside. `known`: what its filter says of expressions.
     """
 
     node: Node
