@@ -27,6 +27,7 @@ from dpsql.compiler.algebra import (
     Scan,
     UnionAll,
 )
+from dpsql.compiler.walk import used_columns
 
 _NUMBERED = re.compile(r"([a-z])(\d+)(_.*)?")
 
@@ -34,8 +35,9 @@ _NUMBERED = re.compile(r"([a-z])(\d+)(_.*)?")
 class _Names:
     """Old numbers to new ones, by the order in which relations appear."""
 
-    def __init__(self) -> None:
+    def __init__(self, used: frozenset[str]) -> None:
         self._known: dict[str, int] = {}
+        self._used = used
 
     def name(self, old: str) -> str:
         found = _NUMBERED.fullmatch(old)
@@ -50,7 +52,7 @@ class _Names:
     def node(self, node: Node) -> Node:
         match node:
             case Scan(columns=columns, unit=unit):
-                made = tuple((name, self.col(col)) for name, col in columns)
+                made = tuple((n, self.col(c)) for n, c in columns if c.name in self._used or c.name == unit)
                 return replace(node, columns=made, unit=None if unit is None else self.name(unit))
             case Rows(columns=columns):
                 return replace(node, columns=tuple(self.col(c) for c in columns))
@@ -104,8 +106,8 @@ class _Names:
 
 
 def renumber(aggregation: Aggregation) -> Aggregation:
-    """The same aggregation under the names it would have in a statement of its own."""
-    names = _Names()
+    """The same aggregation under the names it would have in a statement of its own, reading only what it uses."""
+    names = _Names(used_columns(aggregation))
     below = names.node(aggregation.input)
     return replace(
         aggregation,

@@ -9,8 +9,7 @@ that is joined with private rows becomes a public relation computed before the o
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, is_dataclass, replace
-from dataclasses import fields as fields_of
+from dataclasses import dataclass, field, replace
 from datetime import UTC, tzinfo
 
 from sqlglot import exp
@@ -33,6 +32,7 @@ from dpsql.compiler.probes import empty_query, is_probe, never_true
 from dpsql.compiler.public import Remainder, translate
 from dpsql.compiler.public.names import output_name
 from dpsql.compiler.renumber import renumber
+from dpsql.compiler.walk import derived_relations
 from dpsql.errors import NOT_PERMITTED, UNDEFINED_COLUMN, UNDEFINED_TABLE, Rejected
 from dpsql.policy.schema import Schema, SchemaTable
 from dpsql.types import Column, Kind, SqlType
@@ -442,28 +442,13 @@ def _private_select(
     index = len(state.aggregations) - 1
     tree = rewrite(select, grouping)
     made = aggregation(grouping, state.max_groups)
-    made = renumber(replace(made, depends_on=tuple(sorted(_derived_in(made)))))
+    made = renumber(replace(made, depends_on=derived_relations(made)))
     if made in state.aggregations:
         state.aggregations.pop()
         return _reading(tree, grouping.relation, f"_r{state.aggregations.index(made)}")
     state.aggregations[index] = made
     state.relations[grouping.relation] = released_columns(grouping)
     return tree
-
-
-def _derived_in(part: object) -> set[int]:
-    """The public relations that an aggregation reads, as rows or as a single value."""
-    match part:
-        case Rows(index=index):
-            return {index}
-        case Scalar(rows=rows):
-            return {rows}
-        case tuple():
-            return set().union(*(_derived_in(p) for p in part))
-        case _ if is_dataclass(part) and not isinstance(part, Domain | SqlType):
-            return set().union(*(_derived_in(getattr(part, f.name)) for f in fields_of(part)))
-        case _:
-            return set()
 
 
 def _reading(tree: exp.Query, old: str, new: str) -> exp.Query:

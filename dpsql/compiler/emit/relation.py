@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from fractions import Fraction
 
 from dpsql.compiler.algebra import (
-    Aggregation,
     Col,
     Exists,
     Expr,
@@ -19,8 +18,6 @@ from dpsql.compiler.algebra import (
     Rows,
     Scan,
     UnionAll,
-    children,
-    columns_of,
     outputs,
 )
 from dpsql.compiler.emit.common import DerivedRows, Dialect, Emitter, quote
@@ -29,52 +26,6 @@ from dpsql.types import Relation
 
 MAX_ROWS = 20_000
 """Released rows that may be sent to a backend."""
-
-
-def used_columns(aggregation: Aggregation) -> frozenset[str]:
-    """Every column that the release reads; scans leave out all others."""
-    exprs: list[Expr] = list(aggregation.keys)
-    for aggregate in aggregation.aggregates:
-        exprs += [e for e in (aggregate.argument, aggregate.second, aggregate.condition) if e is not None]
-    every = [*exprs, *_expressions(aggregation.input), *(e for x in exprs for e in _inside(x))]
-    names = {col.name for expr in every for col in columns_of(expr)}
-    return frozenset(names | ({aggregation.unit} if aggregation.unit is not None else set()))
-
-
-def _inside(expr: Expr) -> Iterator[Expr]:
-    """The expressions of the relations that an expression's EXISTS read."""
-    if isinstance(expr, Exists):
-        yield from _expressions(expr.relation)
-    for child in children(expr):
-        yield from _inside(child)
-
-
-def _expressions(node: Node) -> Iterator[Expr]:
-    """All expressions of a relation, those of nested EXISTS included."""
-    for expr in _own_expressions(node):
-        yield expr
-        yield from _inside(expr)
-
-
-def _own_expressions(node: Node) -> Iterator[Expr]:
-    match node:
-        case Filter(input=inner, conditions=conditions):
-            yield from conditions
-            yield from _expressions(inner)
-        case PerUnit(input=inner, keys=keys, parts=parts):
-            yield from (expr for _, expr in keys)
-            yield from (e for _, part in parts for e in (part.argument, part.condition) if e is not None)
-            yield from _expressions(inner)
-        case UnionAll(inputs=inputs):
-            for inner in inputs:
-                yield from _expressions(inner)
-        case Project(input=inner, columns=columns):
-            yield from (expr for _, expr in columns)
-            yield from _expressions(inner)
-        case Join(left=left, right=right, conditions=conditions):
-            yield from conditions
-            yield from _expressions(left)
-            yield from _expressions(right)
 
 
 def relation(node: Node, used: frozenset[str], emitter: Emitter) -> str:

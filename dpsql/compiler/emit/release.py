@@ -27,9 +27,10 @@ from dataclasses import dataclass
 from math import sqrt
 
 from dpsql.compiler.emit.common import DerivedRows, Dialect, Emitter
-from dpsql.compiler.emit.relation import emitter_for, used_columns
+from dpsql.compiler.emit.relation import emitter_for
 from dpsql.compiler.emit.rows import RowLevel, reads
 from dpsql.compiler.plan import ONE, Measurement, PlannedRelease
+from dpsql.compiler.walk import used_columns
 from dpsql.dp.sensitivity import L1, L2, Sensitivity, radius
 from dpsql.errors import Failed
 

@@ -10,9 +10,10 @@ from dataclasses import dataclass
 
 from dpsql.compiler.algebra import Col, Expr, Lit, canonical
 from dpsql.compiler.emit.common import Emitter, quote
-from dpsql.compiler.emit.relation import relation, used_columns
+from dpsql.compiler.emit.relation import relation
 from dpsql.compiler.keys import Listed, Released, WholeNumbers
 from dpsql.compiler.plan import Cell, Grid, Key, PlannedRelease
+from dpsql.compiler.walk import used_columns
 from dpsql.errors import Failed
 from dpsql.types import Kind, Value
 
