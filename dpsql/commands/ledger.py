@@ -1,26 +1,31 @@
-"""`dpsql ledger`: making and verifying the ledger of a policy's dataset.
+"""`dpsql ledger`: making, verifying, copying and restoring the ledger of a policy's dataset.
 
-Decides what an operator is told. Making a ledger is this command's business alone; no other command does it.
+Decides what an operator is told. Making a ledger is this command's business alone; no other command does it, and what
+needs the operator's word is asked for by an option, never assumed.
 """
 
 from __future__ import annotations
 
-from contextlib import closing
+import sys
+from contextlib import closing, nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
 
 import click
 
-from dpsql.ledger import Report, init_ledger, open_ledger, verify_ledger
+from dpsql.ledger import Report, anchor_of, copies, home_of, init_ledger, open_ledger, verify_ledger
 from dpsql.ledger.clock import SECOND
+from dpsql.ledger.home import Home
+from dpsql.ledger.opening import verify as verify_home
 from dpsql.ledger.words import rounded_up
 from dpsql.policy.load import load
+from dpsql.policy.model import Policy
 from dpsql.types import Cost
 
 
 @click.group()
 def ledger() -> None:
-    """Make and verify the ledger of all that was asked and spent."""
+    """Make, verify, copy and restore the ledger of all that was asked and spent."""
 
 
 @ledger.command()
@@ -60,6 +65,55 @@ def clock(policy: Path, accept: bool) -> None:
             click.echo(f"accepted: it is {time_of(entry.at)}, as entry {entry.id} says")
         else:
             click.echo(f"the clock is {opened.behind() / SECOND:.0f} s ahead of the ledger's time")
+
+
+@ledger.command()
+@click.argument("policy", type=click.Path(path_type=Path))
+@click.option("--output", type=click.Path(path_type=Path), help="A new file instead of standard output.")
+def export(policy: Path, output: Path | None) -> None:
+    """Print all entries as lines of JSON, for auditors; privacy events in dp_accounting's terms."""
+    loaded = load(policy)
+    with output.open("x") if output is not None else nullcontext(sys.stdout) as file:
+        for line in copies.export(*_place(loaded)):
+            file.write(f"{line}\n")
+
+
+@ledger.command()
+@click.argument("policy", type=click.Path(path_type=Path))
+@click.argument("file", type=click.Path(path_type=Path))
+def backup(policy: Path, file: Path) -> None:
+    """Copy the ledger to a new FILE while it is served, and verify the copy."""
+    loaded = load(policy)
+    report = copies.backup(*_place(loaded), file)
+    click.echo(f"backup of {report.dataset}: {file}, {report.head.count} entries, head {report.head.hash}")
+
+
+@ledger.command()
+@click.argument("policy", type=click.Path(path_type=Path))
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--accept-loss", is_flag=True, help="Restore FILE although later entries are, or may be, lost.")
+def restore(policy: Path, file: Path, accept_loss: bool) -> None:
+    """Put the backup FILE in the place of a ledger that is gone or broken."""
+    restored = copies.restore(*_place(load(policy)), file, accept_loss=accept_loss)
+    click.echo("\n".join(_lines(restored.report)))
+    if restored.lost is None:
+        click.echo("nothing was left that could tell what was spent after the backup: it is not counted")
+    elif restored.lost:
+        click.echo(f"{restored.lost} entries are lost; debited from the dataset for them: {_amounts(restored.charged)}")
+
+
+@ledger.command()
+@click.argument("policy", type=click.Path(path_type=Path))
+def migrate(policy: Path) -> None:
+    """Bring an older ledger's tables to this version's layout; make a backup first."""
+    home, dataset, anchor = _place(load(policy))
+    before, after = home.migrate()
+    verify_home(home, dataset, anchor)
+    click.echo(f"layout {before} is now {after}, verified" if before != after else f"layout {after} already, verified")
+
+
+def _place(policy: Policy) -> tuple[Home, str, Path | None]:
+    return home_of(policy.ledger, policy.dataset), policy.dataset, anchor_of(policy.ledger_anchor)
 
 
 def time_of(at: int) -> str:

@@ -115,6 +115,16 @@ class Rows:
         for start in range(number + 1, self.count() + 1, BATCH):
             yield from self._execute(_RELEASES, (start, start + BATCH - 1)).fetchall()
 
+    def releases(self) -> Iterator[tuple[int, str, bytes]]:
+        """(reservation, key, body) of all stored releases, in order."""
+        last = 0
+        while batch := self._execute(
+            "SELECT reservation, key, body FROM release WHERE reservation > ? ORDER BY reservation LIMIT ?",
+            (last, BATCH),
+        ).fetchall():
+            yield from batch
+            last = batch[-1][0]
+
     def count_releases(self) -> int:
         return int(self._execute("SELECT count(*) FROM release").fetchone()[0])
 
