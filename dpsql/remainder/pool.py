@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from queue import Empty, LifoQueue
 
 import duckdb
 
+from dpsql.backends import Cancel
 from dpsql.compiler.public import Remainder
 from dpsql.compiler.public.term import quote_name
 from dpsql.errors import CANCELLED, OUT_OF_RANGE, TOO_COMPLEX, Failed, Rejected
@@ -69,18 +70,22 @@ class Pool:
                 self._load(engine, name)
             self._idle.put(engine)
 
-    def run(self, remainder: Remainder, inputs: Mapping[str, Relation], timeout: float) -> Relation:
+    def run(
+        self, remainder: Remainder, inputs: Mapping[str, Relation], timeout: float, cancel: Cancel | None = None
+    ) -> Relation:
         """The remainder over `inputs`, then the public relations. `timeout` in seconds.
 
-        Raises Rejected for what Postgres would report (22012, 22003, ...), 57014 on timeout, 53200 and 54000 at the
-        limits; Failed for anything else.
+        Raises Rejected for what Postgres would report (22012, 22003, ...), 57014 on timeout or `cancel`, 53200 and
+        54000 at the limits; Failed for anything else.
         """
         with self._engine() as engine:
             for name in remainder.relations:
                 if name not in inputs and name not in engine.loaded:
                     self._load(engine, name)
             sql, parameters = _with_inputs(remainder, inputs)
-            with self._watchdog.watch(timeout, engine.connection.interrupt):
+            interrupt = engine.connection.interrupt
+            stoppable = cancel.interrupting(interrupt) if cancel is not None else nullcontext()
+            with self._watchdog.watch(timeout, interrupt), stoppable:
                 rows = engine.connection.execute(sql, parameters).fetchmany(self._max_rows + 1)
         if len(rows) > self._max_rows:
             raise Rejected(f"the result has more than {self._max_rows} rows", sqlstate=_TOO_MANY_ROWS)
