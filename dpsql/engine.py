@@ -22,8 +22,8 @@ from dpsql.backends import Cancel as Interruptible
 from dpsql.backends.inspect import inspect
 from dpsql.catalog.catalog import Catalog, Catalogs
 from dpsql.compiler import Compiled, Terms, compile_statement, explain
-from dpsql.compiler.emit import DIALECTS, emit
-from dpsql.compiler.plan import PlannedRelease, with_released_keys
+from dpsql.compiler.emit import DIALECTS, emit, emit_histogram
+from dpsql.compiler.plan import PlannedRelease
 from dpsql.compiler.public import Remainder
 from dpsql.errors import BAD_PARAMETER, NOT_PERMITTED, NOT_SUPPORTED, TOO_COMPLEX, Rejected
 from dpsql.ledger import Ask, BudgetExhausted, Ledger, account_of, open_ledger
@@ -43,6 +43,7 @@ from dpsql.types import (
     Answer,
     Column,
     Description,
+    ExactCells,
     Parameters,
     Relation,
     Release,
@@ -179,7 +180,7 @@ class Engine:
         deadline = time.monotonic() + min(settings.statement_timeout or most, most)
         if all(planned.free for planned in compiled.releases):
             relations = {f"_{p.id}": released_relation(p, key_list(p, p.id)) for p in compiled.releases}
-            relation = self._run(compiled.remainder, relations, deadline)
+            relation = self._run(compiled.remainder, relations, deadline, cancel)
             return Answer(relation, _free_notice(compiled))
         asker = self._asker(user)
         granted = self._reserve(asker, compiled, text)
@@ -187,8 +188,14 @@ class Engine:
         relation = self._released(compiled, granted, deadline, cancel)
         return Answer(relation, (self._notice(asker, settings, granted),) if settings.notices else ())
 
-    def _run(self, remainder: Remainder, relations: Mapping[str, Relation], deadline: float) -> Relation:
-        return self.pool.run(remainder, relations, max(deadline - time.monotonic(), 0.001))
+    def _run(
+        self, remainder: Remainder, relations: Mapping[str, Relation], deadline: float, cancel: Cancel
+    ) -> Relation:
+        try:
+            return self.pool.run(remainder, relations, max(deadline - time.monotonic(), 0.001), cancel)
+        except Rejected:
+            cancel.check()
+            raise
 
     def _prepared(self, user: str, text: str, offset: int, settings: Settings, parameters: Parameters) -> Compiled:
         asker = self._asker(user, public_only=True)
@@ -299,17 +306,16 @@ class Engine:
         """Inner releases first; each becomes a relation that later ones and the remainder read."""
         relations: dict[str, Relation] = {}
         derived: dict[int, Relation | None] = {}
-        for each in compiled.releases:
-            for index in each.aggregation.depends_on:
+        for planned in compiled.releases:
+            for index in planned.aggregation.depends_on:
                 if index not in derived:
-                    derived[index] = self._run(compiled.derived[index], relations, deadline)
-            planned = with_released_keys(each, derived)
+                    derived[index] = self._run(compiled.derived[index], relations, deadline, cancel)
             grant = granted.get(planned.id)
             made = key_list(planned, planned.id) if grant is None else grant
             if isinstance(made, Reservation):
                 made = self._fresh(planned, made, derived, deadline, cancel)
             relations[f"_{planned.id}"] = released_relation(planned, made)
-        return self._run(compiled.remainder, relations, deadline)
+        return self._run(compiled.remainder, relations, deadline, cancel)
 
     def _fresh(
         self,
@@ -319,9 +325,15 @@ class Engine:
         deadline: float,
         cancel: Cancel,
     ) -> Release:
-        sql = emit(planned, DIALECTS[self.backend.dialect], derived)
-        cells = self.backend.fetch(sql, len(planned.keys), max(deadline - time.monotonic(), 0.001), cancel)
-        made = release(planned, cells, reservation)
+        dialect = DIALECTS[self.backend.dialect]
+
+        def fetch(sql: str, keys: int) -> ExactCells:
+            return self.backend.fetch(sql, keys, max(deadline - time.monotonic(), 0.001), cancel)
+
+        width = len(planned.keys)
+        cells = fetch(emit(planned, dialect, derived), width) if planned.has_cells else ExactCells((), ())
+        weights = tuple(fetch(emit_histogram(planned, h, dialect, derived), width + 1) for h in planned.histograms)
+        made = release(planned, cells, reservation, weights)
         self.ledger.record(reservation, made)
         return made
 
