@@ -22,8 +22,8 @@ from dpsql.backends import Cancel as Interruptible
 from dpsql.backends.inspect import inspect
 from dpsql.catalog.catalog import Catalog, Catalogs
 from dpsql.compiler import Compiled, Terms, compile_statement, explain
-from dpsql.compiler.emit import DIALECTS, emit, emit_histogram
-from dpsql.compiler.plan import PlannedRelease
+from dpsql.compiler.emit import DIALECTS, emit
+from dpsql.compiler.plan import PlannedRelease, with_released_keys
 from dpsql.compiler.public import Remainder
 from dpsql.errors import BAD_PARAMETER, NOT_PERMITTED, NOT_SUPPORTED, TOO_COMPLEX, Rejected
 from dpsql.ledger import Ask, BudgetExhausted, Ledger, account_of, open_ledger
@@ -43,7 +43,6 @@ from dpsql.types import (
     Answer,
     Column,
     Description,
-    ExactCells,
     Parameters,
     Relation,
     Release,
@@ -306,10 +305,11 @@ class Engine:
         """Inner releases first; each becomes a relation that later ones and the remainder read."""
         relations: dict[str, Relation] = {}
         derived: dict[int, Relation | None] = {}
-        for planned in compiled.releases:
-            for index in planned.aggregation.depends_on:
+        for each in compiled.releases:
+            for index in each.aggregation.depends_on:
                 if index not in derived:
                     derived[index] = self._run(compiled.derived[index], relations, deadline, cancel)
+            planned = with_released_keys(each, derived)
             grant = granted.get(planned.id)
             made = key_list(planned, planned.id) if grant is None else grant
             if isinstance(made, Reservation):
@@ -325,15 +325,9 @@ class Engine:
         deadline: float,
         cancel: Cancel,
     ) -> Release:
-        dialect = DIALECTS[self.backend.dialect]
-
-        def fetch(sql: str, keys: int) -> ExactCells:
-            return self.backend.fetch(sql, keys, max(deadline - time.monotonic(), 0.001), cancel)
-
-        width = len(planned.keys)
-        cells = fetch(emit(planned, dialect, derived), width) if planned.has_cells else ExactCells((), ())
-        weights = tuple(fetch(emit_histogram(planned, h, dialect, derived), width + 1) for h in planned.histograms)
-        made = release(planned, cells, reservation, weights)
+        sql = emit(planned, DIALECTS[self.backend.dialect], derived)
+        cells = self.backend.fetch(sql, len(planned.keys), max(deadline - time.monotonic(), 0.001), cancel)
+        made = release(planned, cells, reservation)
         self.ledger.record(reservation, made)
         return made
 
