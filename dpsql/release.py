@@ -7,7 +7,8 @@ the columns that the remainder reads, by post-processing alone.
 Why this is the mechanism that was priced: every measurement adds independent noise of its planned mechanism to every
 group of a public domain (absent groups are exact zeros), or to every shown group; the reservation's cost must equal the
 plan's. Private keys without weight are no candidates, draw no noise and leave no trace; a shown key's weight, with
-noise, reached the threshold (see dp.selection).
+noise, reached the threshold (see dp.selection). Each histogram chooses one bin in every such group, by the planned
+mechanism over the scores of all its bins; weights of other groups go no further than here.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from fractions import Fraction
 from itertools import product
 from math import inf, sqrt
 
+from dpsql.compiler.bins import NumberBins
+from dpsql.compiler.histograms import Histogram, HistogramOutput
 from dpsql.compiler.keys import shown
 from dpsql.compiler.plan import (
     ONE,
@@ -31,7 +34,7 @@ from dpsql.compiler.plan import (
     SumOutput,
 )
 from dpsql.dp.mechanisms import DiscreteGaussian, Mechanism
-from dpsql.dp.noise import draw
+from dpsql.dp.noise import choose, draw
 from dpsql.errors import Failed
 from dpsql.types import ExactCells, Kind, Relation, Release, Reservation, SqlType, Value
 
@@ -39,8 +42,13 @@ LIMIT = 2**63 - 1
 """Noisy totals saturate here instead of leaving bigint."""
 
 
-def release(planned: PlannedRelease, cells: ExactCells, reservation: Reservation) -> Release:
-    """The noisy cells of every public key, or of the private keys that pass selection, in key order."""
+def release(
+    planned: PlannedRelease, cells: ExactCells, reservation: Reservation, weights: tuple[ExactCells, ...] = ()
+) -> Release:
+    """The noisy cells of every public key, or of the private keys that pass selection, in key order.
+
+    After them, the chosen bin of every histogram; `weights` are what the histograms' queries returned.
+    """
     if reservation.cost != planned.cost:
         raise Failed("the reservation is not for this plan")
     width = len(planned.measurements) + (planned.selection is not None)
@@ -50,8 +58,32 @@ def release(planned: PlannedRelease, cells: ExactCells, reservation: Reservation
     columns = [
         _noisy([row[i] for row in exact], measurement.mechanism) for i, measurement in enumerate(planned.measurements)
     ]
+    for histogram, found in zip(planned.histograms, weights, strict=True):
+        columns.append(_chosen(planned, histogram, keys, found))
     rows = tuple(zip(*columns, strict=True)) if columns else tuple(() for _ in keys)
     return Release(reservation.key, keys, rows)
+
+
+def _chosen(
+    planned: PlannedRelease, histogram: Histogram, keys: Sequence[tuple[Value, ...]], found: ExactCells
+) -> list[int]:
+    """One bin for every released group; a group without weight chooses among equals."""
+    places = _places(planned) if planned.public else [_comparable(key) for key in keys]
+    size, types = histogram.choice.bins.size, [key.expr.type for key in planned.keys]
+    weights: dict[tuple[Value, ...], list[int]] = {place: [] for place in places}
+    for (*key, place), (weight,) in zip(found.keys, found.cells, strict=True):
+        group = tuple(key) if planned.public else _comparable(tuple(map(shown, key, types)))
+        if type(place) is not int or not 0 <= place < size or (planned.public and group not in weights):
+            raise Failed("the backend returned a bin or a key outside its domain")
+        if group in weights:
+            weights[group] = weights[group] or [0] * size
+            weights[group][place] += weight
+    return [choose(histogram.mechanism, histogram.scored(weights[group] or [0] * size)) for group in places]
+
+
+def _comparable(key: tuple[Value, ...]) -> tuple[Value, ...]:
+    """A private key of which NaN equals itself."""
+    return tuple("NaN" if isinstance(v, float | Decimal) and v != v else v for v in key)
 
 
 def key_list(planned: PlannedRelease, key: str) -> Release:
@@ -81,13 +113,18 @@ def _public_keys(planned: PlannedRelease) -> list[tuple[Value, ...]]:
 
 def _public(planned: PlannedRelease, cells: ExactCells) -> tuple[tuple[tuple[Value, ...], ...], list[tuple[int, ...]]]:
     """Every key of the domain; groups that no row reached are zero."""
-    sizes = [key.domain.size for key in planned.keys if key.domain is not None]
     known = dict(zip(cells.keys, cells.cells, strict=True))
     zeros = (0,) * len(planned.measurements)
-    places = list(product(*(range(size) for size in sizes)))
+    places = _places(planned)
     if len(known) != len(cells.keys) or not set(known) <= set(places):
         raise Failed("the backend returned a key outside the public domain")
     return tuple(_public_keys(planned)), [known.get(place, zeros) for place in places]
+
+
+def _places(planned: PlannedRelease) -> list[tuple[Value, ...]]:
+    """The groups of public keys, as indices of their domains."""
+    sizes = [key.domain.size for key in planned.keys if key.domain is not None]
+    return list(product(*(range(size) for size in sizes)))
 
 
 def _selected(
@@ -127,12 +164,15 @@ def _rank(value: Value) -> tuple[int, object]:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """An aggregate's value in one group with its error: standard deviation and a 95 % interval of the noise."""
+    """An aggregate's value in one group with its error: standard deviation and a 95 % interval of the noise.
+
+    A chosen value has none that is known without the data.
+    """
 
     value: Value
-    stddev: float
-    low: float
-    high: float
+    stddev: float | None = None
+    low: float | None = None
+    high: float | None = None
 
 
 def released_relation(planned: PlannedRelease, made: Release) -> Relation:
@@ -154,6 +194,11 @@ def _estimate(output: Output, cells: tuple[int, ...], measurements: tuple[Measur
             return _around(_as_number(exact, type_), float(exact), measurements[index])
         case MomentOutput():
             return _statistic(output, cells, measurements)
+        case HistogramOutput(histogram=index, bins=bins, type=type_):
+            place = cells[len(measurements) + index]
+            if isinstance(bins, NumberBins):
+                return Estimate(_as_number(bins.value(place), type_))
+            return Estimate(shown(bins.value(place), type_))
 
 
 def _around(value: Value, exact: float, measurement: Measurement) -> Estimate:

@@ -224,18 +224,23 @@ Node = Scan | Rows | Filter | Project | Join | PerUnit | UnionAll
 AggregateKind = Literal[
     "count", "sum", "avg", "count_units", "count_distinct",
     "var_pop", "var_samp", "stddev_pop", "stddev_samp", "covar_pop", "covar_samp", "corr",
+    "min", "max", "mode", "quantile_cont", "quantile_disc",
 ]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """One aggregate of a release. `condition`: FILTER. `argument` None: COUNT(*). `second`: of COVAR and CORR."""
+    """One aggregate of a release. `condition`: FILTER. `argument` None: COUNT(*). `second`: of COVAR and CORR.
+
+    `rank`: of a quantile.
+    """
 
     kind: AggregateKind
     argument: Expr | None
     condition: Expr | None
     type: SqlType
     second: Expr | None = None
+    rank: Fraction | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from math import isqrt
 from typing import Literal
 
 from dpsql.compiler.algebra import Aggregate, AggregateKind, Aggregation, Expr, canonical, describe
+from dpsql.compiler.histograms import Choice, Histogram, HistogramOutput, histogram, histogram_output, is_choice
 from dpsql.compiler.keys import KeyDomain, filled, key_domain, product
 from dpsql.dp.accounting import key_delta, share_of_statement
 from dpsql.dp.mechanisms import Mechanism, error95, stddev
@@ -177,7 +178,7 @@ class MomentOutput:
     type: SqlType
 
 
-Output = CountOutput | SumOutput | MomentOutput
+Output = CountOutput | SumOutput | MomentOutput | HistogramOutput
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +192,10 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class PlannedRelease:
-    """One release, fully decided. `cost` is what the ledger debits for it."""
+    """One release, fully decided. `cost` is what the ledger debits for it.
+
+    `measurements` are the columns of its cells; each of `histograms` has a query of its own.
+    """
 
     index: int
     aggregation: Aggregation
@@ -206,6 +210,7 @@ class PlannedRelease:
     columns: tuple[Column, ...]
     cost: Cost
     canonical: str
+    histograms: tuple[Histogram, ...] = ()
 
     @property
     def id(self) -> str:
@@ -214,12 +219,17 @@ class PlannedRelease:
     @property
     def size(self) -> int | None:
         """The number of groups, where it is public."""
-        return product(tuple(k.domain for k in self.keys if k.domain is not None)) if self.public else None
+        return _size(self.keys) if self.public else None
 
     @property
     def free(self) -> bool:
         """A list of public keys: nothing is measured."""
-        return not self.measurements and self.selection is None
+        return not self.has_cells and not self.histograms
+
+    @property
+    def has_cells(self) -> bool:
+        """Whether noisy cells, or the selection of keys, need a query besides those of the histograms."""
+        return bool(self.measurements) or self.selection is not None
 
 
 def with_released_keys(planned: PlannedRelease, derived: Mapping[int, Relation | None]) -> PlannedRelease:
@@ -250,11 +260,12 @@ class Outline:
     form: Form
     bound: ContributionBound
     cells: tuple[Cell, ...]
+    choices: tuple[Choice, ...]
     outputs: tuple[Output, ...]
 
     @property
     def shares(self) -> int:
-        return len(self.cells) + (not self.public)
+        return len(self.cells) + len(self.choices) + (not self.public)
 
 
 def plan(
@@ -281,9 +292,21 @@ def _outline(aggregation: Aggregation, privacy: Privacy, norm: Norm) -> Outline:
             hint="Group by columns of the public table only, or use an inner join.",
         )
     form, bound = _form(aggregation, keys, public)
+    size = _size(keys) if public else None
     cells: list[Cell] = []
-    outputs = tuple(_output(a, bound, norm, cells) for a in aggregation.aggregates)
-    return Outline(aggregation, keys, public, form, bound, tuple(cells), outputs)
+    choices: list[Choice] = []
+    outputs = tuple(
+        histogram_output(a, size, choices) if is_choice(a) else _output(a, bound, norm, cells)
+        for a in aggregation.aggregates
+    )
+    if choices:
+        _most_steps(bound, "l1")
+    return Outline(aggregation, keys, public, form, bound, tuple(cells), tuple(choices), outputs)
+
+
+def _size(keys: tuple[Key, ...]) -> int:
+    """The number of groups of public keys."""
+    return product(tuple(k.domain for k in keys if k.domain is not None))
 
 
 def _keys(aggregation: Aggregation, max_keys: int) -> tuple[tuple[Key, ...], bool]:
@@ -299,7 +322,7 @@ def _keys(aggregation: Aggregation, max_keys: int) -> tuple[tuple[Key, ...], boo
 
 
 def _form(aggregation: Aggregation, keys: tuple[Key, ...], public: bool) -> tuple[Form, ContributionBound]:
-    size = product(tuple(k.domain for k in keys if k.domain is not None)) if public else None
+    size = _size(keys) if public else None
     if aggregation.one_row:
         return "rows", ContributionBound(1, 1)
     if aggregation.one_group or size == 1:
@@ -464,7 +487,12 @@ def _planned(
         chosen = best(l1, l2, share, privacy.accounting, terms.mechanism)
         measurements.append(Measurement(f"m{number}", _cell_name(cell), cell, chosen.sensitivity, chosen.mechanism))
     selection = None if outline.public else _selection(outline, privacy, terms, share, norm)
+    histograms = tuple(
+        histogram(number, choice, outline.bound, share, privacy.accounting)
+        for number, choice in enumerate(outline.choices)
+    )
     total = sum((cost_of(m.mechanism, m.sensitivity) for m in measurements), Cost())
+    total += sum((cost_of(h.mechanism, h.scores) for h in histograms), Cost())
     if selection is not None:
         total += cost_of(selection.mechanism, selection.sensitivity) + cost(DeltaEvent(selection.delta))
     return PlannedRelease(
@@ -480,7 +508,8 @@ def _planned(
         outputs=outline.outputs,
         columns=columns,
         cost=total,
-        canonical=_canonical(outline, tuple(measurements), selection),
+        canonical=_canonical(outline, tuple(measurements), selection, histograms),
+        histograms=histograms,
     )
 
 
@@ -519,13 +548,19 @@ def _weight_noise(groups: int, privacy: Privacy, terms: Terms, share: Fraction) 
     return best(l1, l2, share, privacy.accounting, terms.mechanism)
 
 
-def _canonical(outline: Outline, measurements: tuple[Measurement, ...], selection: Selection | None) -> str:
+def _canonical(
+    outline: Outline,
+    measurements: tuple[Measurement, ...],
+    selection: Selection | None,
+    histograms: tuple[Histogram, ...],
+) -> str:
     """What is measured and how, for the release's key: equal texts mean the same random experiment."""
     aggregation = outline.aggregation
     keys = ";".join(f"{canonical(k.expr)}:{k.expr.type}={_domain_text(k.domain)}" for k in outline.keys)
     cells = ";".join(f"{cell_text(m.cell)}~{m.sensitivity}~{m.mechanism}" for m in measurements)
     bounding = f"{outline.form},{outline.bound},{aggregation.unit}"
-    return f"{describe(aggregation.input)}\n{keys}\n{bounding}\n{cells}\n{selection}"
+    chosen = "".join(f"\n{h.choice.text}~{h.weights}~{h.mechanism}" for h in histograms)
+    return f"{describe(aggregation.input)}\n{keys}\n{bounding}\n{cells}\n{selection}{chosen}"
 
 
 def _domain_text(domain: KeyDomain | None) -> str:
@@ -537,7 +572,7 @@ def _check_price(planned: tuple[PlannedRelease, ...], total: Fraction, privacy: 
     spent = sum((p.cost for p in planned), Cost())
     amount = spent.epsilon if privacy.accounting == "pure" else spent.rho
     promised = units_up(total)
-    if amount > promised + sum(len(p.measurements) + 1 for p in planned):
+    if amount > promised + sum(len(p.measurements) + len(p.histograms) + 1 for p in planned):
         raise Failed("the plan costs more than its price")
     if amount < promised - max(promised // 10**6, 1000):
         raise Failed("the plan costs less than its price")

@@ -23,8 +23,11 @@ _NAMES: Final = ("gaussian", "laplace", "choice", "delta")
 
 
 def events_of(planned: PlannedRelease) -> tuple[Event, ...]:
-    """What a release does: one event for each noisy vector, and two for a selection of keys."""
-    noise = tuple(event_of(measured.mechanism, measured.sensitivity) for measured in planned.measurements)
+    """What a release does: one event for each noisy vector and each choice, and two for a selection of keys."""
+    noise: tuple[Event, ...] = tuple(
+        event_of(measured.mechanism, measured.sensitivity) for measured in planned.measurements
+    )
+    noise += tuple(event_of(chosen.mechanism, chosen.scores) for chosen in planned.histograms)
     selection = planned.selection
     if selection is None:
         return noise

@@ -23,7 +23,9 @@ from dpsql.compiler.algebra import (
     columns_of,
     is_constant,
 )
+from dpsql.compiler.bind.choices import choice, chooses
 from dpsql.compiler.bind.expr import Context, bind, bind_condition
+from dpsql.compiler.bind.parameters import constant
 from dpsql.compiler.bind.scope import Field, Source
 from dpsql.compiler.domains import Narrowed, narrowed
 from dpsql.compiler.parse import name_of, only, refuse, unwrap
@@ -33,7 +35,10 @@ from dpsql.policy.schema import Schema
 from dpsql.types import FLOAT8, INT8, NUMERIC, TEXT, Column, Kind, SqlType
 
 ERROR_FUNCTIONS = {"dp_stddev": "sd", "dp_interval_low": "low", "dp_interval_high": "high"}
-SUPPORTED = "COUNT, COUNT(DISTINCT x), SUM, AVG, VARIANCE, STDDEV, COVAR and CORR, each with FILTER"
+SUPPORTED = (
+    "COUNT, COUNT(DISTINCT x), SUM, AVG, VARIANCE, STDDEV, COVAR, CORR, MIN, MAX, MEDIAN, PERCENTILE_CONT, "
+    "PERCENTILE_DISC and MODE, each with FILTER"
+)
 
 
 @dataclass(slots=True)
@@ -134,13 +139,17 @@ def has_aggregates(select: exp.Select) -> bool:
     return any(_aggregates_in(part) for part in parts)
 
 
+def _is_aggregate(node: exp.Expr) -> bool:
+    return isinstance(node, exp.AggFunc) or chooses(node)
+
+
 def _aggregates_in(node: exp.Expr) -> bool:
     if isinstance(node, exp.Query | exp.Subquery):
         return False
     if isinstance(node, exp.Window):
         inner = list(node.this.iter_expressions()) if isinstance(node.this, exp.AggFunc) else [node.this]
         return any(_aggregates_in(child) for child in (*inner, *_window_parts(node)))
-    if isinstance(node, exp.AggFunc):
+    if _is_aggregate(node):
         return True
     return any(_aggregates_in(child) for child in node.iter_expressions())
 
@@ -238,7 +247,7 @@ def _rewritten(node: exp.Expr, grouping: Grouping, aliases: frozenset[str]) -> e
     if key is not None:
         return key
     match node:
-        case exp.Filter() if isinstance(node.this, exp.AggFunc):
+        case exp.Filter() if _is_aggregate(node.this):
             only(node, "expression")
             return _released(_aggregate(node.this, node.args["expression"].this, grouping), grouping)
         case exp.Anonymous() if str(node.this).lower() in ERROR_FUNCTIONS:
@@ -249,7 +258,7 @@ def _rewritten(node: exp.Expr, grouping: Grouping, aliases: frozenset[str]) -> e
             return exp.Subquery(this=grouping.subquery(node.this))
         case exp.Select() | exp.SetOperation():
             return grouping.subquery(node)
-        case exp.AggFunc():
+        case _ if _is_aggregate(node):
             return _released(_aggregate(node, None, grouping), grouping)
         case exp.Column():
             return _bare_column(node, grouping)
@@ -306,6 +315,8 @@ def _bare_column(node: exp.Column, grouping: Grouping) -> exp.Expr:
 
 
 def _released(aggregate: Aggregate, grouping: Grouping) -> exp.Expr:
+    if aggregate.argument is None and aggregate.kind in ("quantile_cont", "quantile_disc"):
+        return constant(Lit(None, aggregate.type))
     if grouping.sets:
         return _summed(aggregate, grouping)
     return _reference(f"a{_index(aggregate, grouping)}", grouping, exp.Null())
@@ -342,10 +353,11 @@ def _index(aggregate: Aggregate, grouping: Grouping) -> int:
     return len(grouping.aggregates) - 1
 
 
-def _identity(aggregate: Aggregate) -> tuple[str | None, ...]:
+def _identity(aggregate: Aggregate) -> tuple[object, ...]:
     argument = None if aggregate.argument is None else canonical(aggregate.argument)
     condition = None if aggregate.condition is None else canonical(aggregate.condition)
-    return aggregate.kind, argument, condition, None if aggregate.second is None else canonical(aggregate.second)
+    second = None if aggregate.second is None else canonical(aggregate.second)
+    return aggregate.kind, aggregate.rank, argument, condition, second
 
 
 def _error_bar(node: exp.Anonymous, grouping: Grouping) -> exp.Expr:
@@ -355,13 +367,13 @@ def _error_bar(node: exp.Anonymous, grouping: Grouping) -> exp.Expr:
     condition = None
     if isinstance(inner, exp.Filter):
         inner, condition = inner.this, inner.args["expression"].this
-    if not isinstance(inner, exp.AggFunc):
+    if not _is_aggregate(inner):
         raise refuse(f"{name} takes one aggregate, such as {name}(COUNT(*))", node)
     index = _index(_aggregate(inner, condition, grouping), grouping)
     return _reference(f"_a{index}_{ERROR_FUNCTIONS[name]}", grouping, node)
 
 
-def _aggregate(node: exp.AggFunc, condition: exp.Expr | None, grouping: Grouping) -> Aggregate:
+def _aggregate(node: exp.Expr, condition: exp.Expr | None, grouping: Grouping) -> Aggregate:
     made = _bound_aggregate(node, condition, grouping)
     strict = made.argument is not None and _null_with(made.argument, grouping.source.tables)
     if grouping.source.preserved and not strict:
@@ -386,7 +398,7 @@ def _null_with(expr: Expr, tables: tuple[str, ...]) -> bool:
     return isinstance(expr, Call) and expr.op in _STRICT and any(_null_with(arg, tables) for arg in expr.args)
 
 
-def _bound_aggregate(node: exp.AggFunc, condition: exp.Expr | None, grouping: Grouping) -> Aggregate:
+def _bound_aggregate(node: exp.Expr, condition: exp.Expr | None, grouping: Grouping) -> Aggregate:
     context = grouping.context
     where = bind_condition(condition, context) if condition is not None else None
     match node:
@@ -404,9 +416,12 @@ def _bound_aggregate(node: exp.AggFunc, condition: exp.Expr | None, grouping: Gr
             other = None if second is None else _measured(second, kind, context, grouping.source.known)
             type_ = FLOAT8 if other is not None else _result_type(kind, argument.type)
             return Aggregate(kind, argument, where, type_, other)
+        case _ if chooses(node):
+            return choice(node, where, context, grouping.source.known)
         case _:
+            name = node.sql_names()[0] if isinstance(node, exp.Func) else type(node).__name__
             raise refuse(
-                f"{node.sql_names()[0]} over private rows is not supported yet",
+                f"{name} over private rows is not supported yet",
                 node,
                 sqlstate=NOT_SUPPORTED,
                 hint=f"Available now: {SUPPORTED}.",

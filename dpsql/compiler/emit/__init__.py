@@ -2,9 +2,10 @@
 
 from dpsql.compiler.emit.common import DerivedRows, Dialect
 from dpsql.compiler.emit.duckdb import DUCKDB
+from dpsql.compiler.emit.histogram import emit_histogram
 from dpsql.compiler.emit.postgres import POSTGRES
 from dpsql.compiler.emit.release import emit
 
 DIALECTS: dict[str, Dialect] = {"duckdb": DUCKDB, "postgres": POSTGRES}
 
-__all__ = ["DIALECTS", "DUCKDB", "POSTGRES", "DerivedRows", "Dialect", "emit"]
+__all__ = ["DIALECTS", "DUCKDB", "POSTGRES", "DerivedRows", "Dialect", "emit", "emit_histogram"]

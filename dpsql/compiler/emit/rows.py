@@ -7,15 +7,18 @@ arguments become whole grid steps, clamped to the derived interval. NULL and NaN
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 
 from dpsql.compiler.algebra import Col, Expr, Lit, canonical
+from dpsql.compiler.bins import DayBins, ListedBins, NumberBins, SecondBins
 from dpsql.compiler.emit.common import Emitter, quote
 from dpsql.compiler.emit.relation import relation
+from dpsql.compiler.histograms import Choice
 from dpsql.compiler.keys import Listed, Released, WholeNumbers
 from dpsql.compiler.plan import Cell, Grid, Key, PlannedRelease
 from dpsql.compiler.walk import used_columns
 from dpsql.errors import Failed
-from dpsql.types import Kind, Value
+from dpsql.types import DATE, TIMESTAMP, Kind, Value
 
 CASE_LIMIT = 40
 """Longer lists of key values are joined instead of written as CASE."""
@@ -35,16 +38,24 @@ class RowLevel:
 
     def query(self) -> str:
         """Columns `u` (where contributions are bounded), `k0`..., and those of `columns`."""
+        return self._query(self._columns(), None)
+
+    def binned(self, choice: Choice) -> str:
+        """Columns `u`, `k0`..., and `bin`: the index of the bin that the row counts in, or NULL."""
+        index, join = self._bin(choice)
+        return self._query({"bin": self._when(choice.condition, index)}, join)
+
+    def _query(self, columns: dict[str, str], join: str | None) -> str:
         aggregation = self.release.aggregation
         source = relation(aggregation.input, used_columns(aggregation), self.emitter)
-        parts, joined, unit = [], [], aggregation.unit
+        parts, joined, unit = [], [join] if join else [], aggregation.unit
         if unit is not None and self.release.form != "rows":
             parts.append(f"{quote(unit)} AS u")
         for i, key in enumerate(self.release.keys):
             sql, join = self._key(i, key)
             parts.append(f"{sql} AS k{i}")
             joined += [join] if join else []
-        parts += [f"{sql} AS {name}" for name, sql in self._columns().items()]
+        parts += [f"{sql} AS {name}" for name, sql in columns.items()]
         where = f" WHERE {quote(unit)} IS NOT NULL" if unit is not None else ""
         if self.named:
             computed = ", ".join(f"{sql} AS {name}" for sql, name in self.named.items())
@@ -65,15 +76,13 @@ class RowLevel:
         for cell in self.cells:
             if self.plain_count(cell) or self.column(cell) in found:
                 continue
-            found[self.column(cell)] = self._when(cell, self._value(cell))
+            found[self.column(cell)] = self._when(cell.condition, self._value(cell))
             if cell.moment is not None and cell.moment.y is not None and cell.second is not None:
-                found[self.column(cell, "y")] = self._when(cell, self._grid_value(cell.second, cell.moment.y))
+                found[self.column(cell, "y")] = self._when(cell.condition, self._grid_value(cell.second, cell.moment.y))
         return found
 
-    def _when(self, cell: Cell, value: str) -> str:
-        return (
-            value if cell.condition is None else f"CASE WHEN {self.emitter.condition(cell.condition)} THEN {value} END"
-        )
+    def _when(self, condition: Expr | None, value: str) -> str:
+        return value if condition is None else f"CASE WHEN {self.emitter.condition(condition)} THEN {value} END"
 
     def _value(self, cell: Cell) -> str:
         grid = cell.moment.x if cell.moment is not None else cell.grid
@@ -109,6 +118,30 @@ class RowLevel:
             f"CASE {missing}WHEN {x} >= {high} THEN {grid.high - grid.centre} "
             f"WHEN {x} <= {low} THEN {grid.low - grid.centre} ELSE {inner}{_less(grid.centre)} END"
         )
+
+    def _bin(self, choice: Choice) -> tuple[str, str | None]:
+        argument = choice.argument
+        match choice.bins:
+            case NumberBins(resolution=resolution, low=low, high=high):
+                return self._grid_value(argument, Grid(resolution, low, high, low)), None
+            case DayBins(first=first, last=last, step=step):
+                day = f"CAST({self.emitter.moment(argument)} AS DATE)"
+                day, low_day, high_day = self._named(day), *(self.emitter.literal(d, DATE) for d in (first, last))
+                return self._stepped(day, low_day, high_day, f"{day} - {low_day}", step, choice.bins.size), None
+            case SecondBins(first=first, last=last, step=step):
+                at, type_ = self._named(self.emitter.moment(argument)), TIMESTAMP
+                low_at, high_at = (self.emitter.literal(t, type_) for t in (first, last))
+                epoch = f"EXTRACT(EPOCH FROM DATE_TRUNC('second', {at})) - {_epoch(choice.bins.origin)}"
+                return self._stepped(at, low_at, high_at, epoch, step, choice.bins.size), None
+            case ListedBins(domain=domain):
+                return self._key(len(self.release.keys), Key("bin", argument, domain))
+
+    def _stepped(self, x: str, low: str, high: str, distance: str, step: int, size: int) -> str:
+        """The nearest of equal steps of time. `distance` is a whole number, so the division by 2^k is exact."""
+        double = self.emitter.double
+        steps = f"CAST({distance} AS {self.emitter.dialect.double}) * {double(1 / step)} + {double(0.5)}"
+        inner = f"CAST(FLOOR({steps}) AS BIGINT)"
+        return f"CASE WHEN {x} >= {high} THEN {size - 1} WHEN {x} <= {low} THEN 0 ELSE {inner} END"
 
     def _named(self, sql: str) -> str:
         if sql.startswith('"') and sql.count('"') == 2:
@@ -171,6 +204,11 @@ def reads(cell: Cell) -> tuple[str, str, str, str]:
     """Equal for cells that read the same row-level columns: all moments of the same arguments share theirs."""
     texts = [("" if e is None else canonical(e)) for e in (cell.argument, cell.second, cell.condition)]
     return cell.kind, texts[0] if cell.kind != "units" else "", texts[1], texts[2]
+
+
+def _epoch(moment: datetime) -> int:
+    """Seconds since 1970 of a timestamp without fractions."""
+    return (moment - datetime(1970, 1, 1)) // timedelta(seconds=1)
 
 
 def _stored_float(argument: Expr) -> str | None:
