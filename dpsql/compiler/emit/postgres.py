@@ -25,7 +25,7 @@ def _canonical_number(sql: str, type_: SqlType) -> str:
     """One representative for equal keys: -0 as 0, decimals without trailing zeros."""
     if type_.is_float:
         return f"CASE WHEN {sql} = 0 THEN 0 ELSE {sql} END"
-    return f"TRIM_SCALE({sql})" if type_.kind is Kind.NUMERIC and type_.precision is None else sql
+    return f"TRIM_SCALE(CAST({sql} AS NUMERIC))" if type_.kind is Kind.NUMERIC and type_.precision is None else sql
 
 
 POSTGRES = Dialect(
