@@ -87,7 +87,7 @@ class Lit:
 Op = Literal[
     "and", "or", "not",
     "eq", "ne", "lt", "le", "gt", "ge", "is_null", "distinct", "is_true", "is_false", "in", "like", "ilike",
-    "add", "sub", "mul", "div", "idiv", "mod", "neg", "abs", "floor", "ceil", "round", "trunc", "sign",
+    "add", "sub", "mul", "div", "idiv", "mod", "neg", "abs", "floor", "ceil", "round", "trunc", "sign", "sqrt", "ln",
     "coalesce", "nullif", "least", "greatest",
     "date_trunc", "extract", "add_interval", "date_diff",
     "to_int", "to_float", "to_numeric", "to_date", "to_timestamp", "bool_to_int",

@@ -7,6 +7,7 @@ data holds. `reach` alone must be true of every row; it is derived from types, n
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import date, datetime, time
@@ -162,6 +163,27 @@ def absolute(a: Domain) -> Domain:
     largest = max(abs(a.lower), abs(a.upper))
     smallest = Fraction(0) if a.lower <= 0 <= a.upper else min(abs(a.lower), abs(a.upper))
     return Domain(smallest, largest, nullable=a.nullable, reach=a.reach, grain=a.grain)
+
+
+def root(a: Domain, op: str) -> Domain:
+    """The interval of SQRT or LN, a little wider than exact; NULL where it is not defined."""
+    least = Fraction(0) if op == "sqrt" else None
+    defined = a.lower is not None and (a.lower >= 0 if op == "sqrt" else a.lower > 0)
+    lower = _outward(op, a.lower, down=True) if defined and a.lower is not None else least
+    above = a.upper is not None and (a.upper >= 0 if op == "sqrt" else a.upper > 0)
+    upper = _outward(op, a.upper, down=False) if above and a.upper is not None else None
+    return Domain(lower, upper, nullable=a.nullable or not defined, reach=a.reach + 800, grain=_SMALLEST_ROOT)
+
+
+_SMALLEST_ROOT = Fraction(1, 10**150)
+"""No nonzero root or logarithm of a double above 10^-290 is smaller: ln(1 + 2^-52) is about 10^-16."""
+
+
+def _outward(op: str, value: Fraction, *, down: bool) -> Fraction:
+    found = Fraction(math.sqrt(value) if op == "sqrt" else math.log(value))
+    slack = abs(found) / 10**9 + Fraction(1, 10**9)
+    moved = found - slack if down else found + slack
+    return max(moved, Fraction(0)) if op == "sqrt" else moved
 
 
 def widen(a: Domain, step: Fraction) -> Domain:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from sqlglot import exp
 
@@ -28,7 +29,7 @@ from dpsql.compiler.bind.expr import Context, bind, bind_condition
 from dpsql.compiler.bind.parameters import constant
 from dpsql.compiler.bind.scope import Field, Source
 from dpsql.compiler.domains import Narrowed, narrowed
-from dpsql.compiler.parse import name_of, only, refuse, unwrap
+from dpsql.compiler.parse import name_of, only, refuse, together, unwrap
 from dpsql.compiler.public.names import output_name
 from dpsql.errors import GROUPING, NOT_SUPPORTED, TYPE_MISMATCH, Rejected
 from dpsql.policy.schema import Schema
@@ -72,10 +73,9 @@ def rewrite(select: exp.Select, grouping: Grouping) -> exp.Select:
         only(distinct)
     group = select.args.get("group")
     grouping.sets = group is not None and group.find(exp.Rollup, exp.Cube, exp.GroupingSets) is not None
-    for node in key_nodes(select, grouping.context.fields):
-        _add_key(node, grouping)
+    together(partial(_add_key, node, grouping) for node in key_nodes(select, grouping.context.fields))
     outputs = {output_name(e) for e in select.expressions}
-    projections = [_projection(e, grouping) for e in select.expressions]
+    projections = together(partial(_projection, e, grouping) for e in select.expressions)
     result = exp.Select(expressions=projections)
     result.set("from_", exp.From(this=exp.Table(this=exp.to_identifier(grouping.relation, quoted=True))))
     having = select.args.get("having")

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, tzinfo
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -420,6 +421,37 @@ def _rounding(op: Op) -> Rule:
     return rule
 
 
+def _root(op: Op) -> Rule:
+    """SQRT and LN: NULL where Postgres would raise an error."""
+
+    def rule(node: exp.Expr, context: Context) -> Expr:
+        only(node)
+        inner = _number(bind(node.this, context), node.this, context)
+        return numeric(op, (inner,), FLOAT8, domains.root(inner.domain, op), node)
+
+    return rule
+
+
+def _power(node: exp.Expr, context: Context) -> Expr:
+    """POWER with a constant whole exponent, as a product."""
+    only(node, "expression")
+    base = _number(bind(node.this, context), node.this, context)
+    exponent = bind(node.args["expression"], context)
+    times = exponent.value if isinstance(exponent, Lit) else None
+    if times == Decimal("0.5"):
+        return numeric("sqrt", (base,), FLOAT8, domains.root(base.domain, "sqrt"), node)
+    if not isinstance(times, int) or isinstance(times, bool) or not 1 <= times <= 8:
+        raise refuse("POWER takes a constant exponent, a whole number from 1 to 8 or 0.5", node)
+    type_ = NUMERIC if base.type.kind is Kind.NUMERIC else FLOAT8
+    factor = as_type(base, type_, context, node) if base.type.kind is not Kind.NUMERIC else base
+    made = factor
+    for _ in range(times - 1):
+        made = arithmetic("mul", made, factor, node)
+    if times % 2 == 0 and isinstance(made, Call) and made.domain.lower is not None:
+        made = replace(made, domain=replace(made.domain, lower=max(made.domain.lower, Fraction(0))))
+    return made
+
+
 def _case(node: exp.Expr, context: Context) -> Expr:
     only(node, "ifs", "default")
     subject = node.args.get("this")
@@ -649,6 +681,9 @@ _RULES: dict[type[exp.Expr], Rule] = {
     exp.Ceil: _rounding("ceil"),
     exp.Round: _rounding("round"),
     exp.Trunc: _rounding("trunc"),
+    exp.Sqrt: _root("sqrt"),
+    exp.Ln: _root("ln"),
+    exp.Pow: _power,
     exp.Case: _case,
     exp.Coalesce: _coalesce,
     exp.Nullif: _nullif,

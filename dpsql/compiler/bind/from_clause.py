@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from sqlglot import exp
 
@@ -18,7 +19,7 @@ from dpsql.compiler.bind.expr import Context, bind_condition
 from dpsql.compiler.bind.joins import Numbers
 from dpsql.compiler.bind.scope import Field, Source
 from dpsql.compiler.bind.units import equality
-from dpsql.compiler.parse import name_of, only, refuse
+from dpsql.compiler.parse import name_of, only, refuse, together
 from dpsql.errors import UNDEFINED_COLUMN, Rejected
 
 MakeContext = Callable[[tuple[Field, ...], Source | None], Context]
@@ -60,15 +61,15 @@ def bind_from(
     whole = Group([s for g in groups for s in g.sources], [c for g in groups for c in g.conditions])
     conditions = list(whole.conditions)
     plain, nested = _parts(where)
-    conditions += [bind_condition(part, make(whole.fields, None)) for part in plain]
+    conditions += together(partial(bind_condition, part, make(whole.fields, None)) for part in plain)
     source = _narrowed(joins.combine(whole.sources, conditions, numbers, outer), conditions)
     source = replace(source, preserved=source.preserved or any(g.preserved for g in groups))
     if not nested:
         return source
-    late = tuple(bind_condition(part, make(source.fields, source)) for part in nested)
+    late = together(partial(bind_condition, part, make(source.fields, source)) for part in nested)
     if isinstance(source.node, Filter):
         return replace(source, node=Filter(source.node.input, conjunction((*source.node.conditions, *late))))
-    return replace(source, node=Filter(source.node, conjunction(late)))
+    return replace(source, node=Filter(source.node, conjunction(tuple(late))))
 
 
 def _parts(where: exp.Expr | None) -> tuple[list[exp.Expr], list[exp.Expr]]:

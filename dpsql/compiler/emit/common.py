@@ -308,6 +308,9 @@ class Emitter:
                 return f"(-{self._as(args[0], rep)})"
             case "abs":
                 return f"ABS({self._as(args[0], rep)})"
+            case "sqrt" | "ln":
+                x = self.as_double(args[0])
+                return f"{call.op.upper()}(CASE WHEN {x} {'>=' if call.op == 'sqrt' else '>'} 0 THEN {x} END)"
             case "sign":
                 return f"CAST(SIGN({self.as_double(args[0])}) AS {self.dialect.double})"
             case "floor" | "ceil" | "trunc" | "round":
