@@ -1,0 +1,56 @@
+"""Asking by accuracy: the least epsilon whose announced error is small enough. Pure search over plans."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from decimal import ROUND_CEILING, Context, Decimal
+
+from dpsql.compiler.algebra import Aggregation
+from dpsql.compiler.plan import PlannedRelease, Terms, plan
+from dpsql.errors import BAD_PARAMETER, NOT_SUPPORTED, Rejected
+from dpsql.policy.model import Privacy
+from dpsql.types import Column
+
+LEAST = Decimal("0.0001")
+_DIGITS = Context(prec=4, rounding=ROUND_CEILING)
+_STEPS = 24
+
+
+def with_epsilon(
+    aggregations: tuple[Aggregation, ...], columns: tuple[tuple[Column, ...], ...], privacy: Privacy, terms: Terms
+) -> Terms:
+    """The terms with the least epsilon (to four digits) that meets `max_error`; as they are where none is asked for.
+
+    Raises Rejected 22023 where even `max_epsilon` is not enough, and 0A000 for outputs whose error depends on data.
+    """
+    if terms.max_error is None or not aggregations:
+        return terms
+
+    def error(epsilon: Decimal) -> float:
+        return _worst(plan(aggregations, columns, privacy, replace(terms, epsilon=epsilon)))
+
+    target = float(terms.max_error)
+    if error(terms.max_epsilon) > target:
+        raise Rejected(
+            f"a 95 % error of {terms.max_error} needs more than the epsilon {terms.max_epsilon} that a statement may cost",
+            sqlstate=BAD_PARAMETER,
+            hint=f"At epsilon {terms.max_epsilon} the error is {error(terms.max_epsilon):.4g}; ask for that or more.",
+        )
+    low, high = LEAST, terms.max_epsilon
+    for _ in range(_STEPS):
+        middle = _DIGITS.sqrt(low * high)
+        if middle >= high or middle <= low:
+            break
+        low, high = (low, middle) if error(middle) <= target else (middle, high)
+    return replace(terms, epsilon=high)
+
+
+def _worst(releases: tuple[PlannedRelease, ...]) -> float:
+    """The largest 95 % error of all outputs."""
+    if any(m.cell.moment is not None for r in releases for m in r.measurements):
+        raise Rejected(
+            "dpsql.max_error works for COUNT and SUM, whose error does not depend on the data",
+            sqlstate=NOT_SUPPORTED,
+            hint="SET dpsql.max_error = default and name an epsilon for averages and variances.",
+        )
+    return max((m.error95 for r in releases for m in r.measurements), default=0.0)
