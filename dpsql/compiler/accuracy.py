@@ -32,7 +32,7 @@ def with_epsilon(
     target = float(terms.max_error)
     if error(terms.max_epsilon) > target:
         raise Rejected(
-            f"a 95 % error of {terms.max_error} needs more than the epsilon {terms.max_epsilon} that a statement may cost",
+            f"a 95 % error of {terms.max_error} needs more than the epsilon {terms.max_epsilon} a statement may cost",
             sqlstate=BAD_PARAMETER,
             hint=f"At epsilon {terms.max_epsilon} the error is {error(terms.max_epsilon):.4g}; ask for that or more.",
         )
