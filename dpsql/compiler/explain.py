@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from math import sqrt
+from math import log, sqrt
 from typing import Any
 
 from dpsql.compiler import Compiled
-from dpsql.compiler.emit import DIALECTS, emit
-from dpsql.compiler.plan import Measurement, PlannedRelease
+from dpsql.compiler.emit import DIALECTS, emit, emit_histogram
+from dpsql.compiler.histograms import Histogram
+from dpsql.compiler.plan import ONE, Measurement, PlannedRelease
 from dpsql.dp.mechanisms import DiscreteGaussian, DiscreteLaplace, Mechanism
-from dpsql.dp.privacy import amount
+from dpsql.dp.privacy import amount, cost_of
 from dpsql.dp.sensitivity import L1, L2, Sensitivity
 from dpsql.types import Cost
 
@@ -20,7 +21,7 @@ def as_json(compiled: Compiled, epsilon: str, dialect: str) -> dict[str, Any]:
     return {
         "price": _price(compiled, epsilon),
         "remainder_sql": compiled.remainder.sql,
-        "releases": [_release(r, compiled, dialect) for r in compiled.releases],
+        "releases": [entry for r in compiled.releases for entry in _entries(r, compiled, dialect)],
     }
 
 
@@ -33,19 +34,75 @@ def _price(compiled: Compiled, epsilon: str) -> dict[str, float]:
     }
 
 
-def _release(release: PlannedRelease, compiled: Compiled, dialect: str) -> dict[str, Any]:
+def _entries(release: PlannedRelease, compiled: Compiled, dialect: str) -> Iterator[dict[str, Any]]:
+    """A release's cells, and each of its histograms: every query that the backend is asked."""
+    if release.has_cells or release.free:
+        yield _cells(release, compiled, dialect)
+    for histogram in release.histograms:
+        yield _histogram(release, histogram, compiled, dialect)
+
+
+def _common(release: PlannedRelease, compiled: Compiled) -> dict[str, Any]:
+    """What the cells and the histograms of a release share."""
+    inner = [r for r in compiled.releases if r.id in depends_on(release, compiled)]
+    return {
+        "depends_on": [id_ for r in inner for id_ in _ids(r)],
+        "contribution_bound": {"max_groups": release.bound.groups, "max_rows_per_group": release.bound.rows},
+    }
+
+
+def _ids(release: PlannedRelease) -> list[str]:
+    cells = [release.id] if release.has_cells or release.free else []
+    return [*cells, *(f"{release.id}h{h.number}" for h in release.histograms)]
+
+
+def _histogram(release: PlannedRelease, histogram: Histogram, compiled: Compiled, dialect: str) -> dict[str, Any]:
+    """`sensitivity` is of the weights in `h`, `score_sensitivity` of what the mechanism sees."""
+    bins = histogram.choice.bins.size
+    return {
+        "id": f"{release.id}h{histogram.number}",
+        "kind": "histogram",
+        **_common(release, compiled),
+        "backend_sql": emit_histogram(release, histogram, DIALECTS[dialect], {}),
+        "keys": {
+            "names": [*(key.name for key in release.keys), "bin"],
+            "kind": "public" if release.public else "private",
+            "size": None if release.size is None else release.size * bins,
+        },
+        "cost": _loss(cost_of(histogram.mechanism, histogram.scores)),
+        "measurements": [
+            {
+                "name": histogram.name,
+                "column": "h",
+                **_sensitivity(histogram.weights),
+                "resolution": 1 / ONE,
+                "mechanism": "noisy_max",
+                "scale": histogram.mechanism.scale,
+                "score_sensitivity": histogram.scores.bound,
+                "bins": bins,
+                "error95": None,
+            }
+        ],
+    }
+
+
+def _loss(cost: Cost) -> dict[str, float]:
+    return {"rho": float(amount(cost.rho)), "epsilon": float(amount(cost.epsilon))}
+
+
+def _cells(release: PlannedRelease, compiled: Compiled, dialect: str) -> dict[str, Any]:
+    chosen = sum((cost_of(h.mechanism, h.scores) for h in release.histograms), Cost())
     made: dict[str, Any] = {
         "id": release.id,
         "kind": "cells",
-        "depends_on": depends_on(release, compiled),
+        **_common(release, compiled),
         "backend_sql": emit(release, DIALECTS[dialect], {}),
         "keys": {
             "names": [key.name for key in release.keys],
             "kind": "public" if release.public else "private",
             "size": release.size,
         },
-        "cost": {"rho": float(amount(release.cost.rho)), "epsilon": float(amount(release.cost.epsilon))},
-        "contribution_bound": {"max_groups": release.bound.groups, "max_rows_per_group": release.bound.rows},
+        "cost": _loss(Cost(release.cost.epsilon - chosen.epsilon, release.cost.rho - chosen.rho)),
         "measurements": [_measurement(m) for m in release.measurements],
     }
     if release.selection is not None:
@@ -131,6 +188,8 @@ def _release_lines(release: PlannedRelease, compiled: Compiled) -> Iterator[str]
     yield f"  Contribution bound: {_bound_words(release)}"
     for m in release.measurements:
         yield f"  Measure {m.name}: {_noise_words(m)}"
+    for h in release.histograms:
+        yield f"  Choose {h.name}: {_choice_words(h)}"
 
 
 def _key_words(release: PlannedRelease) -> str:
@@ -155,6 +214,16 @@ def _bound_words(release: PlannedRelease) -> str:
             return f"a unit's rows count as at most {rows} in its one group"
         case "norm":
             return f"a unit counts as at most {release.bound.groups} groups of {rows}"
+
+
+def _choice_words(h: Histogram) -> str:
+    words = f"one of {h.choice.bins.size} values by noisy max"
+    if h.rank_error is not None:
+        words += f", leaving about {h.rank_error / ONE:.3g} rows beyond it"
+    elif h.choice.wanted == "quantile":
+        rows = h.mechanism.scale / h.choice.rank.denominator / ONE
+        words += f", mostly within {rows * log(20 * h.choice.bins.size):.3g} rows of its rank"
+    return words + "; its error in values depends on the data"
 
 
 def _noise_words(m: Measurement) -> str:
