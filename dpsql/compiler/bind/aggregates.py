@@ -31,10 +31,11 @@ from dpsql.compiler.bind.scope import Field, Source
 from dpsql.compiler.domains import Narrowed, narrowed
 from dpsql.compiler.parse import name_of, only, refuse, together, unwrap
 from dpsql.compiler.public.names import output_name
-from dpsql.errors import GROUPING, NOT_SUPPORTED, TYPE_MISMATCH, Rejected
+from dpsql.errors import GROUPING, NOT_SUPPORTED, TOO_COMPLEX, TYPE_MISMATCH, Rejected
 from dpsql.policy.schema import Schema
 from dpsql.types import FLOAT8, INT8, NUMERIC, TEXT, Column, Kind, SqlType
 
+MAX_AGGREGATES = 100
 ERROR_FUNCTIONS = {"dp_stddev": "sd", "dp_interval_low": "low", "dp_interval_high": "high"}
 SUPPORTED = (
     "COUNT, COUNT(DISTINCT x), SUM, AVG, VARIANCE, STDDEV, COVAR, CORR, MIN, MAX, MEDIAN, PERCENTILE_CONT, "
@@ -349,6 +350,8 @@ def _index(aggregate: Aggregate, grouping: Grouping) -> int:
     for index, known in enumerate(grouping.aggregates):
         if _identity(known) == mine:
             return index
+    if len(grouping.aggregates) >= MAX_AGGREGATES:
+        raise Rejected(f"One query measures at most {MAX_AGGREGATES} different aggregates.", sqlstate=TOO_COMPLEX)
     grouping.aggregates.append(aggregate)
     return len(grouping.aggregates) - 1
 
