@@ -73,9 +73,21 @@ def account_of(user: str, role: str, shared: bool) -> str:
 def home_of(url: str, dataset: str) -> Home:
     """Where the dataset's ledger is, by the policy's URL. Raises LedgerError for a URL of another kind."""
     scheme, _, rest = url.partition(":")
-    if scheme != "sqlite" or not rest:
-        raise LedgerError(f"ledger: {scheme}:... is not supported", hint="Write `ledger: sqlite:FILE`.")
-    return SqliteHome(Path(rest).absolute().resolve())
+    if scheme == "sqlite" and rest:
+        return SqliteHome(Path(rest).absolute().resolve())
+    if scheme in ("postgresql", "postgres"):
+        return _postgres(url, dataset)
+    raise LedgerError(
+        f"ledger: {scheme}:... is not supported", hint="Write `ledger: sqlite:FILE` or `ledger: postgresql://...`."
+    )
+
+
+def _postgres(url: str, dataset: str) -> Home:
+    try:
+        from dpsql.ledger.postgres import PostgresHome
+    except ImportError:
+        raise LedgerError("a ledger in Postgres needs psycopg", hint="pip install 'dpsql[postgres]'") from None
+    return PostgresHome(url, dataset)
 
 
 def anchor_of(path: str | None) -> Path | None:

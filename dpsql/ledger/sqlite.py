@@ -6,9 +6,7 @@ here, and never go on after a sign that the file is no longer the one that was v
 
 from __future__ import annotations
 
-import os
 import sqlite3
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -18,15 +16,12 @@ from pathlib import Path
 from random import uniform
 from typing import Final
 
-from dpsql.errors import Failed
+from dpsql.ledger.guard import PATIENCE, Guard
 from dpsql.ledger.migrations import LAYOUT
 from dpsql.ledger.model import LedgerError, damaged
 from dpsql.ledger.places import beside
 from dpsql.ledger.rows import Rows
 from dpsql.ledger.tables import FAULTS, build, connect, migrate, reason, rows_of
-
-PATIENCE: Final = 15.0
-"""Seconds to wait for other threads, and then for other processes."""
 
 _SHORTEST: Final = 0.0005
 _LONGEST: Final = 0.01
@@ -110,19 +105,17 @@ class SqliteStore:
     """A verified ledger's connection, for one process and any number of threads, one transaction at a time."""
 
     def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
-        connection.execute("PRAGMA busy_timeout = 0")  # waiting is done here, with shorter naps than SQLite's
+        connection.execute("PRAGMA busy_timeout = 0")  # waiting is done here, with naps that grow
         self._connection = connection
         self._path = path
-        self._lock = threading.Lock()
-        self._process = os.getpid()
+        self._guard = Guard(str(path))
         self._files = _identities(path)
         self._size = path.stat().st_size
-        self._doubt: str | None = None
 
     @contextmanager
     def transaction(self, *, write: bool) -> Iterator[Rows]:
         """A transaction that is rolled back at the end, unless its body has committed it. Raises Failed."""
-        with self._faults(), self._alone():
+        with self._faults(), self._guard.alone():
             self._check()
             self._begin(write)
             try:
@@ -133,8 +126,7 @@ class SqliteStore:
 
     def close(self) -> None:
         """Give the connection up. What was committed stays."""
-        with self._lock:
-            self._doubt = self._doubt or "it is closed"
+        with self._guard.closing():
             self._connection.close()
 
     @contextmanager
@@ -142,32 +134,15 @@ class SqliteStore:
         try:
             yield
         except LedgerError as error:
-            self._doubt = error.message
-            raise self._failed(error.message) from None
+            raise self._guard.doubt(error.message) from None
         except FAULTS as error:
-            if not (getattr(error, "sqlite_errorname", None) or "").startswith(_TRANSIENT):
-                self._doubt = reason(error)
-            raise self._failed(reason(error)) from None
+            if (getattr(error, "sqlite_errorname", None) or "").startswith(_TRANSIENT):
+                raise self._guard.failed(reason(error)) from None
+            raise self._guard.doubt(reason(error)) from None
         except OSError as error:
-            raise self._failed(error.strerror or "a file is not accessible") from None
-
-    def _failed(self, why: str) -> Failed:
-        return Failed(f"the ledger {self._path} cannot be used: {why}")
-
-    @contextmanager
-    def _alone(self) -> Iterator[None]:
-        if os.getpid() != self._process:
-            raise LedgerError("it was opened by another process; open it after the fork")
-        if not self._lock.acquire(timeout=PATIENCE):
-            raise self._failed(f"other statements kept it busy for {PATIENCE:.0f} s")
-        try:
-            yield
-        finally:
-            self._lock.release()
+            raise self._guard.failed(error.strerror or "a file is not accessible") from None
 
     def _check(self) -> None:
-        if self._doubt:
-            raise LedgerError(self._doubt)
         size = self._path.stat().st_size
         if _identities(self._path) != self._files:
             raise LedgerError("its file was replaced or removed while it was open")

@@ -18,6 +18,8 @@ import time
 from pathlib import Path
 from typing import Final
 
+import psycopg
+
 from dpsql.dp.accounting import Limits
 from dpsql.errors import Failed
 from dpsql.ledger import Ask, BudgetExhausted, Ledger, LedgerError, init_ledger, open_ledger
@@ -46,6 +48,14 @@ def made(directory: Path, anchor: str | None = None) -> str:
     url = f"sqlite:{directory / 'flights.ledger'}"
     init_ledger(url, DATASET, anchor)
     return url
+
+
+def made_in_postgres(server: str) -> str:
+    """The URL of a new ledger in an empty schema of a database; what an earlier test left is gone."""
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute('DROP SCHEMA IF EXISTS "dpsql flights" CASCADE')
+    init_ledger(server, DATASET)
+    return server
 
 
 def release(key: str) -> Release:

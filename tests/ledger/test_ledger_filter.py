@@ -8,7 +8,7 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
-from ledger_cases import AMPLE, COST, DATASET, answer, debit, made, release
+from ledger_cases import AMPLE, COST, DATASET, answer, debit, made, made_in_postgres, release
 
 from dpsql.dp.accounting import Limits, limits
 from dpsql.errors import BUDGET_EXHAUSTED, Failed
@@ -18,9 +18,17 @@ from dpsql.types import Cost, Release, Reservation
 CHEAPER = Cost(COST.epsilon, COST.rho - 1, COST.delta)
 
 
+@pytest.fixture(params=["sqlite", "postgres"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """A new ledger in each store: what is promised is promised by both."""
+    if request.param == "postgres":
+        return made_in_postgres(request.getfixturevalue("postgres_uri"))
+    return made(tmp_path)
+
+
 @pytest.fixture
-def ledger(tmp_path: Path) -> Iterator[Ledger]:
-    ledger = open_ledger(made(tmp_path), DATASET)
+def ledger(url: str) -> Iterator[Ledger]:
+    ledger = open_ledger(url, DATASET)
     yield ledger
     ledger.close()
 
@@ -196,7 +204,7 @@ def test_pure_may_become_zcdp(ledger: Ledger) -> None:
     assert ledger.spent("alice").rho == 2 * COST.rho
 
 
-def test_a_reservation_is_recorded_once(ledger: Ledger, tmp_path: Path) -> None:
+def test_a_reservation_is_recorded_once(ledger: Ledger) -> None:
     reservation, other = debit(ledger, "alice", "key"), debit(ledger, "alice", "other")
     forged = Reservation(reservation.id, "alice", "other", COST)
     with pytest.raises(Failed):
@@ -212,10 +220,10 @@ def test_a_reservation_is_recorded_once(ledger: Ledger, tmp_path: Path) -> None:
     assert [entry.kind for entry in ledger.entries()] == [Kind.OPEN, Kind.DEBIT, Kind.DEBIT, Kind.DEBIT, Kind.RECORD]
 
 
-def test_not_recorded_by_another_ledger(ledger: Ledger, tmp_path: Path) -> None:
+def test_not_recorded_by_another_ledger(ledger: Ledger, url: str) -> None:
     """A reservation ends with the process that got it."""
     reservation = debit(ledger, "alice", "key")
-    again = open_ledger(f"sqlite:{tmp_path / 'flights.ledger'}", DATASET)
+    again = open_ledger(url, DATASET)
     with pytest.raises(Failed):
         again.record(reservation, release("key"))
     again.close()
@@ -244,8 +252,8 @@ def test_preview_writes_nothing_and_foresees(ledger: Ledger) -> None:
     assert (ledger.spent("alice"), ledger.dataset_spent()) == (before[0] + preview.user, before[1] + preview.dataset)
 
 
-def test_another_process_is_seen_at_once(ledger: Ledger, tmp_path: Path) -> None:
-    other = open_ledger(f"sqlite:{tmp_path / 'flights.ledger'}", DATASET)
+def test_another_process_is_seen_at_once(ledger: Ledger, url: str) -> None:
+    other = open_ledger(url, DATASET)
     answer(other, "alice", "key")
     assert ledger.reserve("alice", [Ask("key", COST)], rho(1), rho(1), "s") == (release("key"),)
     with pytest.raises(BudgetExhausted):

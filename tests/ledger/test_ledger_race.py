@@ -12,7 +12,7 @@ from dpsql.ledger import open_ledger, verify_ledger
 PROCESSES, THREADS, ASKS, FITTING = 8, 12, 2, 70
 
 
-@pytest.mark.parametrize("whose", ["user", "dataset"])
+@pytest.mark.parametrize("whose", ["dataset", pytest.param("user", marks=pytest.mark.slow)])
 def test_exactly_what_fits(whose: str, tmp_path: Path) -> None:
     url = made(tmp_path)
     users = ["alice"] * PROCESSES if whose == "user" else [f"user {number}" for number in range(PROCESSES)]

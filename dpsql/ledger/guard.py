@@ -1,0 +1,58 @@
+"""Who may use an open store: one thread at a time, of the process that opened it, until there is a doubt.
+
+Decides when a ledger ends. A doubt (an entry that is gone, a file that is another one) is never forgiven: only opening
+the ledger again, and so verifying it, clears it.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from dpsql.errors import Failed
+from dpsql.ledger.model import LedgerError
+
+PATIENCE: Final = 15.0
+"""Seconds to wait for other threads, and then for other processes."""
+
+
+class Guard:
+    """The lock and the doubt of one open ledger, called `name` in messages."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._lock = threading.Lock()
+        self._process = os.getpid()
+        self._doubt: str | None = None
+
+    def failed(self, why: str) -> Failed:
+        return Failed(f"the ledger {self._name} cannot be used: {why}")
+
+    def doubt(self, why: str) -> Failed:
+        """No use of the ledger any more; the first reason stays."""
+        self._doubt = self._doubt or why
+        return self.failed(why)
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """The only use of the store for as long as the block runs. Raises LedgerError after a doubt, Failed if busy."""
+        if os.getpid() != self._process:
+            raise LedgerError("it was opened by another process; open it after the fork")
+        if not self._lock.acquire(timeout=PATIENCE):
+            raise self.failed(f"other statements kept it busy for {PATIENCE:.0f} s")
+        try:
+            if self._doubt:
+                raise LedgerError(self._doubt)
+            yield
+        finally:
+            self._lock.release()
+
+    @contextmanager
+    def closing(self) -> Iterator[None]:
+        """For the block that closes the store."""
+        with self._lock:
+            self._doubt = self._doubt or "it is closed"
+            yield
