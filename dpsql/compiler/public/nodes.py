@@ -66,6 +66,7 @@ _FLAGS: dict[type[exp.Expr], tuple[str, ...]] = {
 """Arguments that sqlglot adds by itself."""
 
 _OTHER_NAMES: dict[type[exp.Expr], str] = {
+    exp.ApproxQuantile: "approx_quantile",
     exp.Avg: "avg",
     exp.Coalesce: "coalesce",
     exp.Concat: "concat",
@@ -91,6 +92,7 @@ _OTHER_NAMES: dict[type[exp.Expr], str] = {
     exp.LogicalAnd: "bool_and",
     exp.LogicalOr: "bool_or",
     exp.Max: "max",
+    exp.Median: "median",
     exp.Min: "min",
     exp.Mode: "mode",
     exp.NthValue: "nth_value",
@@ -99,6 +101,7 @@ _OTHER_NAMES: dict[type[exp.Expr], str] = {
     exp.PercentileCont: "percentile_cont",
     exp.PercentileDisc: "percentile_disc",
     exp.PercentRank: "percent_rank",
+    exp.Quantile: "quantile",
     exp.Rank: "rank",
     exp.RegrSlope: "regr_slope",
     exp.RowNumber: "row_number",
