@@ -22,10 +22,10 @@ from dpsql.backends import Cancel as Interruptible
 from dpsql.backends.inspect import inspect
 from dpsql.catalog.catalog import Catalog, Catalogs
 from dpsql.compiler import Compiled, Terms, compile_statement, explain
-from dpsql.compiler.emit import DIALECTS, emit
+from dpsql.compiler.emit import DIALECTS, emit, emit_histogram
 from dpsql.compiler.plan import PlannedRelease, with_released_keys
 from dpsql.compiler.public import Remainder
-from dpsql.errors import BAD_PARAMETER, NOT_PERMITTED, NOT_SUPPORTED, TOO_COMPLEX, Rejected
+from dpsql.errors import BAD_PARAMETER, NOT_PERMITTED, TOO_COMPLEX, Rejected
 from dpsql.ledger import Ask, BudgetExhausted, Ledger, account_of, open_ledger
 from dpsql.ledger.balance import Balance, calendar_of, dataset_balance, in_epsilon, limits_of, user_balance
 from dpsql.ledger.events import events_of
@@ -43,6 +43,7 @@ from dpsql.types import (
     Answer,
     Column,
     Description,
+    ExactCells,
     Parameters,
     Relation,
     Release,
@@ -118,10 +119,14 @@ class Engine:
         self._compiled = lru_cache(maxsize=512)(self._compile)
 
     def close(self) -> None:
-        self.pool.close()
-        self._catalogs.close()
+        self.retire()
         self.backend.close()
         self.ledger.close()
+
+    def retire(self) -> None:
+        """Closes what is this engine's alone; another one goes on with the backend and the ledger."""
+        self.pool.close()
+        self._catalogs.close()
 
     @property
     def parameters(self) -> Mapping[str, str]:
@@ -150,7 +155,7 @@ class Engine:
         format: Literal["text", "json"],
     ) -> Relation:
         compiled = self._prepared(user, text, offset, settings, parameters)
-        epsilon = plain(self._terms(self._asker(user, public_only=True), settings).epsilon)
+        epsilon = plain(compiled.epsilon)
         column = (Column("QUERY PLAN", TEXT),)
         if format == "json":
             made = explain.as_json(compiled, epsilon, self.backend.dialect)
@@ -185,7 +190,7 @@ class Engine:
         granted = self._reserve(asker, compiled, text)
         cancel.check()
         relation = self._released(compiled, granted, deadline, cancel)
-        return Answer(relation, (self._notice(asker, settings, granted),) if settings.notices else ())
+        return Answer(relation, (self._notice(asker, compiled, granted),) if settings.notices else ())
 
     def _run(
         self, remainder: Remainder, relations: Mapping[str, Relation], deadline: float, cancel: Cancel
@@ -230,8 +235,6 @@ class Engine:
         return Asker(user, role, known.role, budget)
 
     def _terms(self, asker: Asker, settings: Settings) -> Terms:
-        if settings.max_error is not None:
-            raise Rejected("dpsql.max_error is not supported yet", sqlstate=NOT_SUPPORTED, hint="Set dpsql.epsilon.")
         epsilon = settings.epsilon or asker.role.epsilon
         most = asker.role.max_epsilon
         if most is not None and epsilon > most:
@@ -248,7 +251,8 @@ class Engine:
                 hint=f"SET dpsql.max_groups = {largest} or less.",
             )
         delta = min(asker.budget.delta, self.policy.privacy.budget.delta)
-        return Terms(epsilon, delta, settings.mechanism, settings.max_groups)
+        largest_epsilon = most or min(asker.budget.epsilon, self.policy.privacy.budget.epsilon)
+        return Terms(epsilon, delta, settings.mechanism, settings.max_groups, settings.max_error, largest_epsilon)
 
     # Reserve ----------------------------------------------------------------------------------------------------
 
@@ -325,19 +329,25 @@ class Engine:
         deadline: float,
         cancel: Cancel,
     ) -> Release:
-        sql = emit(planned, DIALECTS[self.backend.dialect], derived)
-        cells = self.backend.fetch(sql, len(planned.keys), max(deadline - time.monotonic(), 0.001), cancel)
-        made = release(planned, cells, reservation)
+        dialect = DIALECTS[self.backend.dialect]
+
+        def fetch(sql: str, keys: int) -> ExactCells:
+            return self.backend.fetch(sql, keys, max(deadline - time.monotonic(), 0.001), cancel)
+
+        width = len(planned.keys)
+        cells = fetch(emit(planned, dialect, derived), width) if planned.has_cells else ExactCells((), ())
+        weights = tuple(fetch(emit_histogram(planned, h, dialect, derived), width + 1) for h in planned.histograms)
+        made = release(planned, cells, reservation, weights)
         self.ledger.record(reservation, made)
         return made
 
-    def _notice(self, asker: Asker, settings: Settings, granted: Mapping[str, Reservation | Release]) -> str:
+    def _notice(self, asker: Asker, compiled: Compiled, granted: Mapping[str, Reservation | Release]) -> str:
         balance = self._user_balance(asker)
         left = f"epsilon {plain(balance.epsilon_left)} of {plain(balance.budget.epsilon)} left"
         fresh = sum(isinstance(grant, Reservation) for grant in granted.values())
         if not fresh:
             return f"Replay of a stored release: no new noise; {left}."
-        epsilon = plain(self._terms(asker, settings).epsilon)
+        epsilon = plain(compiled.epsilon)
         part = "" if fresh == len(granted) else f" for {fresh} of {len(granted)} releases, the others are replays"
         return f"Price: epsilon {epsilon}{part}; {left}."
 

@@ -7,8 +7,10 @@ free and the same for neighbouring databases.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from decimal import Decimal
 from zoneinfo import ZoneInfo
 
+from dpsql.compiler.accuracy import with_epsilon
 from dpsql.compiler.algebra import Lit
 from dpsql.compiler.bind.joins import Numbers
 from dpsql.compiler.parse import parse
@@ -24,7 +26,7 @@ __all__ = ["Compiled", "Terms", "compile_statement"]
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """A statement, ready to be answered.
+    """A statement, ready to be answered, at the price `epsilon`.
 
     `releases` in an order in which each depends on earlier ones only; `derived[i]` is the remainder that makes the
     public relation `i`, read by later releases. `parameter_types` are those that Describe announces. `columns_only`: a
@@ -38,6 +40,7 @@ class Compiled:
     parameter_types: tuple[SqlType, ...]
     public_tables: tuple[str, ...]
     cost: Cost
+    epsilon: Decimal
     columns_only: bool = False
 
 
@@ -59,7 +62,9 @@ def compile_statement(
     asked = parse(text)
     tree = split(asked, state)
     columns = tuple(state.relations[f"_r{i}"] for i in range(len(state.aggregations)))
-    releases = _ordered(plan(tuple(state.aggregations), columns, privacy, terms), state)
+    aggregations = tuple(state.aggregations)
+    terms = with_epsilon(aggregations, columns, privacy, terms)
+    releases = _ordered(plan(aggregations, columns, privacy, terms), state)
     remainder = translate(tree, state.relations, schema.policy.timezone)
     public = tuple(name for name in state.relations if not name.startswith("_r"))
     if releases and asks_nothing(asked):
@@ -67,6 +72,7 @@ def compile_statement(
         remainder, releases = translate(columns_only, {}, schema.policy.timezone), ()
     return Compiled(
         columns_only=state.columns_only,
+        epsilon=terms.epsilon,
         releases=releases,
         derived=tuple(d.remainder for d in state.derived),
         remainder=remainder,

@@ -242,12 +242,17 @@ def with_released_keys(planned: PlannedRelease, derived: Mapping[int, Relation |
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What the session asks for: the statement's epsilon, at the smaller of the user's and the dataset's delta."""
+    """What the session asks for: the statement's epsilon, at the smaller of the user's and the dataset's delta.
+
+    `max_error`: the least epsilon up to `max_epsilon` is taken whose 95 % error is at most this on every output.
+    """
 
     epsilon: Decimal
     delta: Decimal
     mechanism: Literal["auto", "laplace", "gaussian"] = "auto"
     max_groups: int | None = None
+    max_error: Decimal | None = None
+    max_epsilon: Decimal = Decimal(100)
 
 
 @dataclass(frozen=True, slots=True)
