@@ -33,7 +33,7 @@ from dpsql.compiler.public import Remainder, translate
 from dpsql.compiler.public.names import output_name
 from dpsql.compiler.renumber import renumber
 from dpsql.compiler.walk import derived_relations
-from dpsql.errors import NOT_PERMITTED, UNDEFINED_COLUMN, UNDEFINED_TABLE, Rejected
+from dpsql.errors import NOT_PERMITTED, TOO_COMPLEX, UNDEFINED_COLUMN, UNDEFINED_TABLE, Rejected
 from dpsql.policy.schema import Schema, SchemaTable
 from dpsql.types import Column, Kind, SqlType
 
@@ -65,7 +65,11 @@ class Split:
     shared: dict[int, exp.Query] = field(default_factory=dict)
     probe: bool = False
     columns_only: bool = False
+    queries: int = 0
 
+
+MAX_QUERIES = 300
+"""Each use of a WITH name counts: names that use others twice would double with every step."""
 
 Names = Mapping[str, "CommonTable"]
 
@@ -104,6 +108,9 @@ def _constants(tree: exp.Query, state: Split) -> exp.Query:
 
 def _query(tree: exp.Expr, names: Names, state: Split, *, top: bool = False, outer: Source | None = None) -> Result:
     """`top`: the statement itself. `outer`: the rows outside that a subquery of EXISTS or IN may refer to."""
+    state.queries += 1
+    if state.queries > MAX_QUERIES:
+        raise Rejected(f"The statement has more than {MAX_QUERIES} queries, WITH written out.", sqlstate=TOO_COMPLEX)
     names = _common_tables(tree, names)
     match tree:
         case exp.Subquery() | exp.Paren():

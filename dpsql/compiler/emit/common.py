@@ -390,9 +390,8 @@ class Emitter:
             low, high = "DATE '1000-01-01'", "DATE '9990-12-31'"
         else:
             low, high = "TIMESTAMP '1000-01-01 00:00:00'", "TIMESTAMP '9990-12-31 23:59:59.999999'"
-        return (
-            f"CAST(CASE WHEN {name} > {high} THEN {high} WHEN {name} < {low} THEN {low} ELSE {name} END AS TIMESTAMP)"
-        )
+        inside = f"CASE WHEN {name} > {high} THEN {high} WHEN {name} < {low} THEN {low} ELSE {name} END"
+        return self._sized(f"CAST({inside} AS TIMESTAMP)")
 
     def _shifted(self, inner: Expr, parts: list[Expr]) -> str:
         months, days, micros = (int(p.value) if isinstance(p, Lit) and isinstance(p.value, int) else 0 for p in parts)
