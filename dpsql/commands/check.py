@@ -13,6 +13,10 @@ import click
 
 from dpsql.backends import open_backend
 from dpsql.backends.inspect import inspect
+from dpsql.commands.reload import terms_of
+from dpsql.errors import Rejected
+from dpsql.ledger import open_ledger
+from dpsql.policy.changes import changes, refusal, terms
 from dpsql.policy.load import json_schema, load
 from dpsql.policy.model import Policy
 from dpsql.policy.promise import promise, warnings
@@ -23,7 +27,9 @@ from dpsql.policy.schema import Schema, SchemaTable
 @click.argument("policy", type=click.Path(path_type=Path), required=False)
 @click.option("--schema", is_flag=True, help="Print the JSON Schema of the policy file, for editors.")
 @click.option("--offline", is_flag=True, help="Do not compare with the backend.")
-def check(policy: Path | None, schema: bool, offline: bool) -> None:
+@click.option("--against", type=click.Path(path_type=Path), help="Say what POLICY changes for whom, compared to this.")
+@click.option("--accept", is_flag=True, help="Put into the ledger that POLICY may promise less than before.")
+def check(policy: Path | None, schema: bool, offline: bool, against: Path | None, accept: bool) -> None:
     """Check POLICY, compare it with the backend, and say what it promises to whom."""
     if schema:
         click.echo(json.dumps(json_schema(), indent=2))
@@ -31,10 +37,28 @@ def check(policy: Path | None, schema: bool, offline: bool) -> None:
     if policy is None:
         raise click.UsageError("Missing argument 'POLICY'.")
     loaded = load(policy)
+    if against is not None or accept:
+        _compare_policies(loaded, against, accept)
+        return
     found = None if offline else _compare(loaded)
     click.echo("\n".join((*promise(loaded), "", *_backend(loaded, found))))
     for warning in warnings(loaded):
         click.echo(f"warning: {warning}", err=True)
+
+
+def _compare_policies(new: Policy, against: Path | None, accept: bool) -> None:
+    """Print what changes. Raises Rejected if the new policy promises less and the operator does not say so."""
+    found = () if against is None else changes(terms(load(against)), terms(new))
+    for change in found:
+        click.echo(str(change))
+    if against is not None and not found:
+        click.echo("nothing changes")
+    if problem := refusal(found, accept):
+        raise Rejected(f"{new.path}: {problem}", hint="If that is meant, `--accept` puts your word into the ledger.")
+    if accept:
+        with closing(open_ledger(new.ledger, new.dataset, new.ledger_anchor)) as ledger:
+            entry = ledger.accept(terms_of(new))
+        click.echo(f"accepted, entry {entry.id}: the next reload or start takes the policy over")
 
 
 def _compare(policy: Policy) -> Schema:

@@ -11,30 +11,35 @@ from pathlib import Path
 
 import click
 
+from dpsql.commands.reload import Current, begin
 from dpsql.dp.mechanisms import DiscreteGaussian
 from dpsql.dp.noise import draw
-from dpsql.engine import Engine, open_engine
-from dpsql.errors import BAD_PARAMETER, Rejected
+from dpsql.engine import open_engine
+from dpsql.errors import BAD_PARAMETER, DpsqlError, Failed, Rejected
 from dpsql.policy.load import load
 from dpsql.policy.model import Policy
 from dpsql.server.listen import Server
 from dpsql.server.tls import Certificate
 from dpsql.session.session import Session
 
+log = logging.getLogger(__name__)
+
 
 @click.command()
 @click.argument("policy", type=click.Path(path_type=Path))
 @click.option("--listen", help="HOST:PORT instead of the policy's; port 0 takes a free one.")
 def serve(policy: Path, listen: str | None) -> None:
-    """Serve POLICY to PostgreSQL clients until stopped (Ctrl-C or SIGTERM)."""
+    """Serve POLICY to PostgreSQL clients until stopped (Ctrl-C or SIGTERM); SIGHUP reads POLICY again."""
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     loaded = load(policy)
     address = _address(loaded, listen)
     engine = open_engine(loaded)
+    current = Current(engine)
     try:
-        asyncio.run(_serve(engine, address))
+        begin(engine.ledger, loaded)
+        asyncio.run(_serve(current, policy, address))
     finally:
-        engine.close()
+        current.close()
 
 
 def _address(policy: Policy, listen: str | None) -> tuple[str, int]:
@@ -46,7 +51,7 @@ def _address(policy: Policy, listen: str | None) -> tuple[str, int]:
     return host.strip("[]"), int(port)
 
 
-def make_server(engine: Engine, address: tuple[str, int]) -> Server:
+def make_server(engine: Current, address: tuple[str, int]) -> Server:
     """A server for an engine, not yet listening."""
 
     def session(user: str, database: str, parameters: tuple[tuple[str, str], ...], pid: int) -> Session:
@@ -60,18 +65,38 @@ def make_server(engine: Engine, address: tuple[str, int]) -> Server:
     return Server(session, users, address, certificate)
 
 
-async def _serve(engine: Engine, address: tuple[str, int]) -> None:
+async def _serve(current: Current, path: Path, address: tuple[str, int]) -> None:
     draw(DiscreteGaussian(1.0), 1)
-    engine.pool.warm(2)
-    server = make_server(engine, address)
+    current.engine.pool.warm(2)
+    server = make_server(current, address)
     try:
         await server.start()
     except OSError as error:
         raise Rejected(f"cannot listen on {address[0]}:{address[1]}: {error.strerror}") from None
     stopped = asyncio.Event()
+    loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, stopped.set)
+        loop.add_signal_handler(number, stopped.set)
+    reloading = asyncio.create_task(_reload(current, path, server))
     host, port = server.address
-    click.echo(f"dpsql: dataset {engine.policy.dataset} on {host}:{port}", err=True)
+    click.echo(f"dpsql: dataset {current.policy.dataset} on {host}:{port}", err=True)
     await stopped.wait()
+    reloading.cancel()
     await server.stop()
+
+
+async def _reload(current: Current, path: Path, server: Server) -> None:
+    """At each SIGHUP, one after the other: the policy anew, or a reason in the log why the old one stays."""
+    asked = asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, asked.set)
+    while True:
+        await asked.wait()
+        asked.clear()
+        try:
+            leaving = await asyncio.to_thread(lambda: current.reload(load(path)))
+        except DpsqlError as error:
+            cause = error.cause if isinstance(error, Failed) else error.message
+            log.error("reload refused: %s%s", cause, f" ({error.hint})" if error.hint else "")
+            continue
+        ended = sum(server.end(user) for user in leaving)
+        log.info("reload: %s is in force; sessions ended: %d", path, ended)

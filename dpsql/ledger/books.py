@@ -84,6 +84,7 @@ class Books:
                 self.grants[entry.account] = (*self.grants.get(entry.account, ()), grant)
             case Kind.POLICY:
                 self.policy = entry.content
+                self.accepted.clear()
             case Kind.ACCEPT:
                 self.accepted.add(entry.content)
             case Kind.CHECKPOINT:

@@ -174,6 +174,23 @@ class DurableLedger:
         with self._transaction(write=True) as rows:
             return self._commit(rows, [entry])[0]
 
+    def policy(self) -> str:
+        with self._transaction(write=False):
+            return self._books.policy
+
+    def follow(self, terms: str) -> Entry | None:
+        with self._transaction(write=True) as rows:
+            if self._books.policy == terms:
+                return None
+            return self._commit(rows, [draft(Kind.POLICY, content=terms)])[0]
+
+    def accept(self, terms: str) -> Entry:
+        return self._decree(draft(Kind.ACCEPT, content=digest(terms.encode())))
+
+    def is_accepted(self, terms: str) -> bool:
+        with self._transaction(write=False):
+            return digest(terms.encode()) in self._books.accepted
+
     def accept_clock(self) -> Entry:
         with self._transaction(write=True) as rows:
             ahead = self._clock.behind(self._last)

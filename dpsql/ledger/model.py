@@ -278,6 +278,22 @@ class Ledger(Protocol):
         """
         ...
 
+    def policy(self) -> str:
+        """The terms of the policy in force, as `follow` got them last; "" before that."""
+        ...
+
+    def follow(self, terms: str) -> Entry | None:
+        """From now on the service runs under these terms: an entry, unless they are in force already."""
+        ...
+
+    def accept(self, terms: str) -> Entry:
+        """The operator's word for terms that promise less than those in force."""
+        ...
+
+    def is_accepted(self, terms: str) -> bool:
+        """Whether `accept` was given these terms since others were followed."""
+        ...
+
     def accept_clock(self) -> Entry:
         """The operator's word: the wall clock is right. An entry; raises Rejected if the clock is not ahead."""
         ...

@@ -9,6 +9,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import cast
 
@@ -53,6 +55,7 @@ class Server:
         self._pending = Seats(self._limits.pending)
         self._sessions = Seats(self._limits.sessions)
         self._clients: set[asyncio.Task[None]] = set()
+        self._by_user: dict[str, set[asyncio.Task[None]]] = {}
         self._socket: asyncio.Server | None = None
 
     @property
@@ -79,6 +82,13 @@ class Server:
         if self._socket is not None:
             await self._socket.wait_closed()
 
+    def end(self, user: str) -> int:
+        """Ends a user's sessions at once, cancelling what runs; how many there were."""
+        sessions = self._by_user.get(user, set())
+        for session in sessions:
+            session.cancel("the policy no longer allows this session")
+        return len(sessions)
+
     def _accept(self, channel: Channel) -> None:
         client = asyncio.get_running_loop().create_task(self._serve(channel))
         self._clients.add(client)
@@ -93,8 +103,9 @@ class Server:
             pass
         except Rejected as error:
             _last_words(channel, connection, error)
-        except asyncio.CancelledError:
-            _last_words(channel, connection, Rejected("terminating connection: shutdown", sqlstate=SHUTDOWN))
+        except asyncio.CancelledError as cancelled:
+            why = cancelled.args[0] if cancelled.args else "shutdown"
+            _last_words(channel, connection, Rejected(f"terminating connection: {why}", sqlstate=SHUTDOWN))
         except Exception as error:
             _last_words(channel, connection, _incident(error))
         finally:
@@ -108,8 +119,23 @@ class Server:
                 await self._cancel(packet)
                 return
             identity = await login.prove(packet, self._users, self._limits)
-        with self._sessions.seat():
+        with self._sessions.seat(), self._known(identity.user):
+            if identity.user not in self._users():
+                raise Rejected("the policy no longer allows this session", sqlstate=SHUTDOWN)
             await self._session(channel, connection, identity)
+
+    @contextmanager
+    def _known(self, user: str) -> Iterator[None]:
+        """For as long as the block runs, this task is one of the user's sessions."""
+        task = cast("asyncio.Task[None]", asyncio.current_task())
+        mine = self._by_user.setdefault(user, set())
+        mine.add(task)
+        try:
+            yield
+        finally:
+            mine.discard(task)
+            if not mine:
+                self._by_user.pop(user, None)
 
     async def _cancel(self, request: m.CancelRequest) -> None:
         session = self._keys.find(request)

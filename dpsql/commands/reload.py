@@ -1,0 +1,168 @@
+"""The engine that serves now, and how a new policy takes its place while clients stay connected.
+
+Decides when a policy is taken over: it is sound, fits the backend, keeps the ledger, and either promises no less than
+the one in force or has the operator's word in the ledger. A statement that has begun ends under the policy that it
+began with; nothing that was spent is given back, since both use one ledger.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Literal
+
+from dpsql.backends import open_backend
+from dpsql.backends.inspect import inspect
+from dpsql.engine import Cancel, Engine
+from dpsql.errors import Rejected
+from dpsql.ledger import Ledger
+from dpsql.policy.changes import Change, changes, leaving, refusal, terms
+from dpsql.policy.model import Policy
+from dpsql.session.ports import Catalog, Context, WireParameters
+from dpsql.types import Answer, Description, Parameters, Relation, Settings, SqlType
+
+log = logging.getLogger(__name__)
+
+HINT = "`dpsql check NEW --against OLD --accept` gives the operator's word for it, as an entry of the ledger."
+
+
+def terms_of(policy: Policy) -> str:
+    """The terms of a policy as the ledger keeps them."""
+    return json.dumps(terms(policy), sort_keys=True, separators=(",", ":"))
+
+
+def begin(ledger: Ledger, policy: Policy) -> None:
+    """Put a policy in force at the start. Raises Rejected if it promises less than the ledger's last one unaccepted."""
+    if old := ledger.policy():
+        found = changes(json.loads(old), terms(policy))
+        _require(tuple(change for change in found if not change.fixed), ledger, policy)  # a ledger may have moved
+    ledger.follow(terms_of(policy))
+
+
+def _require(found: tuple[Change, ...], ledger: Ledger, policy: Policy) -> None:
+    for change in found:
+        log.info("policy: %s", change)
+    if problem := refusal(found, ledger.is_accepted(terms_of(policy))):
+        weaker = "; ".join(str(change) for change in found if change.weaker or change.fixed)
+        raise Rejected(f"the policy {policy.path} is not taken over: {problem}: {weaker}", hint=HINT)
+
+
+class Current:
+    """The engine of the moment, as sessions see it: each statement runs on the one that is current when it begins."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._lock = threading.Lock()
+        self._engine = engine
+        self._running: dict[Engine, int] = {engine: 0}
+
+    @property
+    def policy(self) -> Policy:
+        return self._engine.policy
+
+    @property
+    def engine(self) -> Engine:
+        return self._engine
+
+    def reload(self, policy: Policy) -> tuple[str, ...]:
+        """Take a policy over; the users whose sessions must end. Raises Rejected, and then nothing has changed."""
+        old = self._engine
+        _require(changes(terms(old.policy), terms(policy)), old.ledger, policy)
+        same = (policy.backend, policy.timezone) == (old.policy.backend, old.policy.timezone)
+        backend = old.backend if same else open_backend(policy.backend, policy.timezone)
+        try:
+            new = Engine(inspect(backend, policy), backend, old.ledger)
+        except BaseException:
+            if not same:
+                backend.close()
+            raise
+        old.ledger.follow(terms_of(policy))
+        with self._lock:
+            self._engine = new
+            self._running[new] = 0
+        self._sweep()
+        return tuple(leaving(old.policy, policy))
+
+    def close(self) -> None:
+        self._engine.close()
+
+    @contextmanager
+    def _using(self) -> Iterator[Engine]:
+        with self._lock:
+            engine = self._engine
+            self._running[engine] += 1
+        try:
+            yield engine
+        finally:
+            with self._lock:
+                self._running[engine] -= 1
+            if engine is not self._engine:
+                self._sweep()
+
+    def _sweep(self) -> None:
+        """Retire the engines that nobody uses any more."""
+        with self._lock:
+            done = [engine for engine, count in self._running.items() if not count and engine is not self._engine]
+            for engine in done:
+                del self._running[engine]
+        for engine in done:
+            engine.retire()
+            if engine.backend is not self._engine.backend:
+                engine.backend.close()
+
+    @property
+    def parameters(self) -> Mapping[str, str]:
+        return self._engine.parameters
+
+    def catalog(self, user: str) -> Catalog:
+        return _CurrentCatalog(self, user)
+
+    def describe(
+        self, user: str, text: str, offset: int, settings: Settings, parameter_types: tuple[SqlType | None, ...]
+    ) -> Description:
+        with self._using() as engine:
+            return engine.describe(user, text, offset, settings, parameter_types)
+
+    def explain(
+        self,
+        user: str,
+        text: str,
+        offset: int,
+        settings: Settings,
+        parameters: Parameters,
+        format: Literal["text", "json"],
+    ) -> Relation:
+        with self._using() as engine:
+            return engine.explain(user, text, offset, settings, parameters, format)
+
+    def budget(self, user: str) -> Relation:
+        with self._using() as engine:
+            return engine.budget(user)
+
+    def answer(
+        self, user: str, text: str, offset: int, settings: Settings, parameters: Parameters, cancel: Cancel
+    ) -> Answer:
+        with self._using() as engine:
+            return engine.answer(user, text, offset, settings, parameters, cancel)
+
+
+class _CurrentCatalog:
+    """One user's catalog, always of the engine of the moment."""
+
+    def __init__(self, current: Current, user: str) -> None:
+        self._current = current
+        self._user = user
+
+    def is_catalog(self, text: str) -> bool:
+        with self._current._using() as engine:
+            return engine.catalog(self._user).is_catalog(text)
+
+    def describe(self, text: str, parameter_types: tuple[SqlType | None, ...], context: Context) -> Description:
+        with self._current._using() as engine:
+            return engine.catalog(self._user).describe(text, parameter_types, context)
+
+    def answer(self, text: str, parameters: WireParameters, context: Context) -> Relation:
+        with self._current._using() as engine:
+            return engine.catalog(self._user).answer(text, parameters, context)
