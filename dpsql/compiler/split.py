@@ -71,6 +71,13 @@ class Split:
 MAX_QUERIES = 300
 """Each use of a WITH name counts: names that use others twice would double with every step."""
 
+
+def _count(queries: int, state: Split) -> None:
+    state.queries += queries
+    if state.queries > MAX_QUERIES:
+        raise Rejected(f"The statement has more than {MAX_QUERIES} queries, WITH written out.", sqlstate=TOO_COMPLEX)
+
+
 Names = Mapping[str, "CommonTable"]
 
 
@@ -108,9 +115,7 @@ def _constants(tree: exp.Query, state: Split) -> exp.Query:
 
 def _query(tree: exp.Expr, names: Names, state: Split, *, top: bool = False, outer: Source | None = None) -> Result:
     """`top`: the statement itself. `outer`: the rows outside that a subquery of EXISTS or IN may refer to."""
-    state.queries += 1
-    if state.queries > MAX_QUERIES:
-        raise Rejected(f"The statement has more than {MAX_QUERIES} queries, WITH written out.", sqlstate=TOO_COMPLEX)
+    _count(1, state)
     names = _common_tables(tree, names)
     match tree:
         case exp.Subquery() | exp.Paren():
@@ -218,6 +223,7 @@ def _table(item: exp.Table, names: Names, state: Split) -> exp.Expr | Source:
     if not schema_name and name in names:
         common = names[name]
         shared = state.shared.get(id(common))
+        _count(sum(isinstance(n, exp.Query) for n in shared.walk()) if shared is not None else 0, state)
         result = shared.copy() if shared is not None else _query(common.query.copy(), common.names, state)
         if isinstance(result, exp.Query) and shared is None:
             state.shared[id(common)] = result.copy()
