@@ -67,13 +67,17 @@ def _public_columns(table: SchemaTable) -> tuple[SchemaColumn, ...]:
     places = {column.name: place for place, column in enumerate(table.rows.columns)}
     made = []
     for column in table.columns:
-        stored = {row[places[column.name]] for row in table.rows.rows} if column.name in places else set()
+        place = places.get(column.name)
+        stored = () if place is None else tuple(dict.fromkeys(row[place] for row in table.rows.rows))
         made.append(_with_values(column, stored))
     return tuple(made)
 
 
-def _with_values(column: SchemaColumn, stored: set[Value]) -> SchemaColumn:
-    """A public column with its values, or its ends alone where there are more than can be keys."""
+def _with_values(column: SchemaColumn, stored: tuple[Value, ...]) -> SchemaColumn:
+    """A public column with its values, or its ends alone where there are more than can be keys.
+
+    In the snapshot's order: a release's key may quote them, and must be the same in every process.
+    """
     values = tuple(value for value in stored if value is not None and value == value)
     lower, upper = column.lower, column.upper
     if values and lower is None and upper is None and (column.type.is_number or column.type.is_time):
