@@ -5,6 +5,7 @@ Decides the wording only; a grant is an entry of the ledger. The dataset's budge
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
 from decimal import Decimal
@@ -13,13 +14,15 @@ from pathlib import Path
 import click
 
 from dpsql.dp.accounting import parse_amount
+from dpsql.dp.comparison import figures
 from dpsql.errors import UNDEFINED_OBJECT, Rejected
 from dpsql.ledger import Ledger, account_of, open_ledger
-from dpsql.ledger.balance import Balance, calendar_of, dataset_balance, user_balance
+from dpsql.ledger.balance import Balance, calendar_of, dataset_balance, fitting, read, user_balance
 from dpsql.ledger.clock import SECOND
 from dpsql.ledger.words import plain, rounded_up
 from dpsql.policy.load import load
 from dpsql.policy.model import Policy, User
+from dpsql.types import Cost
 
 
 @click.group()
@@ -79,7 +82,9 @@ def _known(policy: Policy, path: Path, user: str) -> User:
 def _lines(policy: Policy, ledger: Ledger, user: str | None) -> Iterator[str]:
     if user is None:
         yield f"dataset {policy.dataset}"
-        yield from _balance(dataset_balance(policy, ledger.dataset_spent()))
+        of_all = dataset_balance(policy, ledger.dataset_spent())
+        yield from _balance(of_all)
+        yield from _comparison(of_all, ledger.events())
     for name in policy.users if user is None else (user,):
         yield from _user(policy, ledger, name)
     if user is None:
@@ -94,8 +99,11 @@ def _user(policy: Policy, ledger: Ledger, name: str) -> Iterator[str]:
         yield "  no budget: may ask nothing of private tables"
         return
     account = account_of(name, role_name, role.shared)
-    spending = ledger.spending(account, calendar_of(policy, role))
-    yield from _balance(user_balance(policy, role.budget, spending))
+    calendar = calendar_of(policy, role)
+    balance = user_balance(policy, role.budget, ledger.spending(account, calendar))
+    yield from _balance(balance)
+    yield from _fitting(balance, dataset_balance(policy, ledger.dataset_spent()), ledger.last_statement(account))
+    yield from _comparison(balance, ledger.events(account, calendar))
 
 
 def _balance(balance: Balance) -> Iterator[str]:
@@ -109,6 +117,29 @@ def _balance(balance: Balance) -> Iterator[str]:
     yield (
         f"  left    a statement of at most epsilon {plain(balance.epsilon_left)}, "
         f"delta for keys {plain(balance.delta_left)} of {plain(balance.delta_limit)}"
+    )
+
+
+def _fitting(balance: Balance, of_all: Balance, last: Cost) -> Iterator[str]:
+    count = fitting((balance, of_all), last)
+    if count is not None:
+        epsilon = plain(read(last, balance.reading_delta))
+        yield f"  fits    {count:,} more like the last statement (epsilon {epsilon} by itself)"
+
+
+def _comparison(balance: Balance, events: Counter[tuple[str, int]]) -> Iterator[str]:
+    """The same events by other accountants, at the same delta. They may tell, never gate."""
+    delta = balance.reading_delta or balance.budget.delta
+    noise: dict[str, dict[int, int]] = {"gaussian": {}, "laplace": {}}
+    for (name, amount), count in events.items():
+        if name in noise:
+            noise[name][amount] = count
+    if not delta or not any(noise.values()):
+        return
+    found = figures(noise["gaussian"], noise["laplace"], delta)
+    yield (
+        f"  compare {found.vectors:,} noisy vectors at delta {plain(delta)}: epsilon {found.basic:.4g} by adding, "
+        f"{found.advanced:.4g} by advanced composition, {found.pld:.4g} by PLD"
     )
 
 

@@ -6,6 +6,7 @@ how amounts are read, never whether a statement fits: that is `dpsql.dp.accounti
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
@@ -103,6 +104,20 @@ def _balance(policy: Policy, budget: Budget, spent: Cost, statement_delta: Decim
         delta_spent=spent.delta * COST_UNIT,
         delta_left=delta_left * COST_UNIT,
     )
+
+
+def fitting(balances: Iterable[Balance], cost: Cost) -> int | None:
+    """How many more statements of this cost fit all of these budgets; None for one that costs nothing."""
+    counts = []
+    for balance in balances:
+        most, spent = balance.limits, balance.spent
+        parts = (
+            (most.epsilon, spent.epsilon, cost.epsilon),
+            (most.rho, spent.rho, cost.rho),
+            (most.delta, spent.delta, cost.delta),
+        )
+        counts += [max(0, limit - used) // price for limit, used, price in parts if limit is not None and price]
+    return min(counts, default=None)
 
 
 def read(cost: Cost, reading_delta: Decimal | None) -> Decimal:

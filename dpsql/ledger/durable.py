@@ -10,6 +10,7 @@ and so verified, again.
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
@@ -150,6 +151,19 @@ class DurableLedger:
     def accounts(self) -> tuple[tuple[str, Cost], ...]:
         with self._transaction(write=False):
             return tuple(sorted(self._books.accounts.items()))
+
+    def events(self, account: str | None = None, calendar: Calendar | None = None) -> Counter[tuple[str, int]]:
+        found: Counter[tuple[str, int]] = Counter()
+        with self._transaction(write=False) as rows:
+            since = 0 if calendar is None else calendar.period(self._clock.now(self._last)[0]).start
+            for content, epsilon, rho, delta, count in rows.spent_by(account, since):
+                for event in events.from_content(content, Cost(int(epsilon), int(rho), int(delta))):
+                    found[event] += count
+        return found
+
+    def last_statement(self, account: str) -> Cost:
+        with self._transaction(write=False) as rows:
+            return shelf.last_statement(rows, account)
 
     def entries(self, user: str | None = None, *, after: int = 0, limit: int = 10_000) -> tuple[Entry, ...]:
         with self._transaction(write=False) as rows:

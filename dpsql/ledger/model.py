@@ -6,6 +6,7 @@ that is not already debited durably, never forget a debit, and never answer from
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -259,6 +260,15 @@ class Ledger(Protocol):
 
     def accounts(self) -> tuple[tuple[str, Cost], ...]:
         """(account, spent over all windows) for every account that ever spent, in order."""
+        ...
+
+    def events(self, account: str | None = None, calendar: Calendar | None = None) -> Counter[tuple[str, int]]:
+        """How often which event, by name and amount, was paid for by an account in the window of now, or by the dataset
+        ever: for reports, not proven entry by entry."""
+        ...
+
+    def last_statement(self, account: str) -> Cost:
+        """What the account paid for its last statement that was not free."""
         ...
 
     def entries(self, user: str | None = None, *, after: int = 0, limit: int = 10_000) -> tuple[Entry, ...]:

@@ -105,6 +105,17 @@ class Rows:
         ).fetchone()
         return None if row is None else cast(int, row[0])
 
+    def spent_by(self, account: str | None, since: int) -> list[tuple[str, str, str, str, int]]:
+        """(events, epsilon, rho, delta, how often) of what an account, or the dataset, paid from a time on."""
+        where, parameters = ("account = ? AND kind IN ('debit', 'view')", [account])
+        if account is None:
+            where, parameters = ("kind = 'debit'", [])
+        return self._execute(
+            f"SELECT content, epsilon, rho, delta, count(*) FROM entry WHERE {where} AND at >= ? "
+            "GROUP BY content, epsilon, rho, delta",
+            (*parameters, since),
+        ).fetchall()
+
     def body(self, reservation: int) -> bytes | None:
         """The stored bytes of a release."""
         row = self._execute("SELECT body FROM release WHERE reservation = ?", (reservation,)).fetchone()

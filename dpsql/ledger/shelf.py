@@ -6,6 +6,8 @@ release by the hash in the chain. A row that an index has lost can only make a s
 
 from __future__ import annotations
 
+from typing import Final
+
 from dpsql.ledger.books import Books
 from dpsql.ledger.chain import NO_HASH, from_row, is_body, proven
 from dpsql.ledger.model import Entry, Kind, LedgerError, Stored
@@ -78,6 +80,22 @@ def total_before(rows: Rows, account: str, at: int) -> Cost:
     if entry.account != account or entry.at >= at:
         raise LedgerError(f"entry {entry.id} is not what the index says")
     return entry.account_total
+
+
+_END_OF_TIME: Final = 2**62
+_LONGEST: Final = 200
+"""Entries that one statement makes at most."""
+
+
+def last_statement(rows: Rows, account: str) -> Cost:
+    """What the account paid for its last statement: its entries have one time and one fingerprint."""
+    number = rows.last_before(account, _END_OF_TIME)
+    if number is None:
+        return Cost()
+    last = entry_at(rows, number)
+    near = (from_row(row) for row in rows.between(number - _LONGEST, number))
+    same = (entry for entry in near if (entry.account, entry.at, entry.statement) == (account, last.at, last.statement))
+    return sum((entry.cost for entry in same), Cost())
 
 
 def entries(rows: Rows, user: str | None, after: int, limit: int) -> tuple[Entry, ...]:
