@@ -374,7 +374,7 @@ def _as_source(result: exp.Expr | Source, item: exp.Expr, state: Split) -> Sourc
         return _renamed(scan(table, state.numbers.take(), qualifier, state.schema), result.args["alias"], item)
     columns = _derive(exp.select("*").from_(result.copy()), state)
     number, index = state.numbers.take(), len(state.derived) - 1
-    most = _row_limit(result.this)
+    most = len(result.expressions) if isinstance(result, exp.Values) else _row_limit(result.this)
     cols = tuple(Col(f"t{number}_{i}", c.type, _released_domain(index, i, most)) for i, c in enumerate(columns))
     alias = result.args.get("alias")
     qualifier = name_of(alias.this) if alias is not None else ""
