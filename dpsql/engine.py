@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
@@ -29,6 +29,7 @@ from dpsql.errors import BAD_PARAMETER, NOT_PERMITTED, TOO_COMPLEX, Rejected
 from dpsql.ledger import Ask, BudgetExhausted, Ledger, account_of, open_ledger
 from dpsql.ledger.balance import Balance, calendar_of, dataset_balance, in_epsilon, limits_of, user_balance
 from dpsql.ledger.events import events_of
+from dpsql.ledger.views import system_relations
 from dpsql.ledger.words import plain
 from dpsql.pgwire.parameters import FIXED
 from dpsql.policy.model import Budget, Policy, Role
@@ -162,6 +163,10 @@ class Engine:
             return Relation(column, ((json.dumps(made, indent=2),),))
         lines = explain.as_text(compiled, epsilon, self.policy.privacy.accounting)
         return Relation(column, tuple((line,) for line in lines))
+
+    def system_relations(self, user: str) -> Mapping[str, Callable[[], Relation]]:
+        """The ledger's public relations as this user sees them, by name; read when they are called."""
+        return system_relations(self.policy, self.ledger, user)
 
     def budget(self, user: str) -> Relation:
         """The user's budget and the dataset's: granted, spent, left."""

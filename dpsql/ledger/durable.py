@@ -23,7 +23,7 @@ from dpsql.errors import Failed, Rejected
 from dpsql.ledger import books as bookkeeping
 from dpsql.ledger import decide, events, shelf
 from dpsql.ledger.books import Books, chained, digest
-from dpsql.ledger.chain import draft, to_row
+from dpsql.ledger.chain import draft, from_row, to_row
 from dpsql.ledger.clock import Clock
 from dpsql.ledger.decide import Request
 from dpsql.ledger.model import (
@@ -168,6 +168,10 @@ class DurableLedger:
     def entries(self, user: str | None = None, *, after: int = 0, limit: int = 10_000) -> tuple[Entry, ...]:
         with self._transaction(write=False) as rows:
             return shelf.entries(rows, user, after, limit)
+
+    def newest(self, user: str | None, limit: int) -> tuple[Entry, ...]:
+        with self._transaction(write=False) as rows:
+            return tuple(from_row(row) for row in reversed(rows.newest(user, limit)))
 
     def head(self) -> Head:
         with self._transaction(write=False):

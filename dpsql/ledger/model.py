@@ -275,6 +275,10 @@ class Ledger(Protocol):
         """Entries in order, of one user or of all, with an id above `after`."""
         ...
 
+    def newest(self, user: str | None, limit: int) -> tuple[Entry, ...]:
+        """The newest entries, of one user or of all, in order."""
+        ...
+
     def head(self) -> Head: ...
 
     def behind(self) -> int:

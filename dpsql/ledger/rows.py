@@ -147,6 +147,13 @@ class Rows:
             f'SELECT {ENTRY} FROM entry WHERE id > ? AND "user" = ? ORDER BY id LIMIT ?', (after, user, limit)
         ).fetchall()
 
+    def newest(self, user: str | None, limit: int) -> list[Row]:
+        """Up to `limit` entries, of one user or of all, the newest first."""
+        where, parameters = ("", []) if user is None else ('WHERE "user" = ?', [user])
+        return self._execute(
+            f"SELECT {ENTRY} FROM entry {where} ORDER BY id DESC LIMIT ?", (*parameters, limit)
+        ).fetchall()
+
     def checkpoint(self) -> tuple[int, bytes] | None:
         """The newest kept copy of the books, and the entry that it stands for."""
         row = self._execute("SELECT entry, body FROM checkpoint ORDER BY entry DESC LIMIT 1").fetchone()
