@@ -18,11 +18,11 @@ from compiler_worlds import NOBODY, Site
 
 from dpsql.compiler import Compiled, compile_statement
 from dpsql.compiler.emit import DIALECTS, emit
-from dpsql.compiler.plan import PlannedRelease
+from dpsql.compiler.plan import PlannedRelease, with_released_keys
 from dpsql.dp.selection import weight, weight_sensitivity
 from dpsql.dp.sensitivity import L1, L2, Sensitivity
 from dpsql.errors import Failed, Rejected
-from dpsql.types import ExactCells, Kind, Relation, SqlType, Value
+from dpsql.types import Column, ExactCells, Kind, Relation, SqlType, Value
 
 Cells = Mapping[tuple[str, ...], tuple[int, ...]]
 
@@ -55,13 +55,18 @@ def compiled_on(site: Site, statement: Statement) -> Compiled:
     return compile_statement(statement.text, site.schema, statement.terms)
 
 
+def runnable(compiled: Compiled, dialect: str) -> Iterator[tuple[PlannedRelease, str]]:
+    """Every release that adds up cells, with its SQL; made-up rows stand for the relations released before it."""
+    derived = {i: _made_up(remainder.columns) for i, remainder in enumerate(compiled.derived)}
+    for planned in compiled.releases:
+        if planned.has_cells:
+            release = with_released_keys(planned, derived)
+            yield release, emit(release, DIALECTS[dialect], derived)
+
+
 def violations(site: Site, compiled: Compiled, names: tuple[str, ...] | None = None) -> Iterator[str]:
     """Every way in which the statement breaks its promise on this site."""
-    derived = {i: _made_up(remainder.columns) for i, remainder in enumerate(compiled.derived)}
-    for release in compiled.releases:
-        if release.free:
-            continue
-        sql = emit(release, DIALECTS[site.backend.dialect], derived)
+    for release, sql in runnable(compiled, site.backend.dialect):
         try:
             whole = cells(site.fetch(sql, len(release.keys)))
             yield from _outside(release, whole)
@@ -75,13 +80,9 @@ def violations(site: Site, compiled: Compiled, names: tuple[str, ...] | None = N
 
 def integers(site: Site, compiled: Compiled, name: str | None = None) -> list[Cells]:
     """The exact cells of all releases, by key."""
-    derived = {i: _made_up(remainder.columns) for i, remainder in enumerate(compiled.derived)}
-    found = []
-    for release in compiled.releases:
-        if not release.free:
-            sql = emit(release, DIALECTS[site.backend.dialect], derived)
-            found.append(cells(site.fetch(sql, len(release.keys), name)))
-    return found
+    return [
+        cells(site.fetch(sql, len(release.keys), name)) for release, sql in runnable(compiled, site.backend.dialect)
+    ]
 
 
 def cells(found: ExactCells) -> Cells:
@@ -138,12 +139,9 @@ def _too_far(what: str, moved: list[int], declared: Sensitivity, name: str) -> I
         yield f"{what} moves by {norm}, declared {declared}"
 
 
-def _made_up(columns: tuple[object, ...]) -> Relation:
-    """Some public rows of the right types, in place of a release that was not run."""
-    from dpsql.types import Column
-
-    typed = tuple(c for c in columns if isinstance(c, Column))
-    return Relation(typed, tuple(tuple(_value(c.type, i) for c in typed) for i in range(1)))
+def _made_up(columns: tuple[Column, ...]) -> Relation:
+    """One public row of the right types, in place of a release that was not run."""
+    return Relation(columns, (tuple(_value(c.type, 0) for c in columns),))
 
 
 def _value(type_: SqlType, seed: int) -> Value:

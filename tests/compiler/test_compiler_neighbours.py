@@ -13,7 +13,7 @@ from compiler_worlds import NOBODY, WORLDS, Site, duckdb_site, postgres_site, wo
 
 from dpsql.errors import Rejected
 
-DEFAULT, SLOW, TENTH = 55, 360, 6
+DEFAULT, SLOW, TENTH = 50, 360, 6
 
 
 @pytest.fixture(scope="module")

@@ -102,7 +102,7 @@ def _refusal(error: Rejected, statement: str) -> Iterator[str]:
 
 def backend_sql(compiled: Compiled, dialect: str) -> Iterator[str]:
     for release in compiled.releases:
-        if not release.free:
+        if release.has_cells:
             yield f"-- {release.id}\n{emit(release, DIALECTS[dialect], {})}"
 
 

@@ -12,6 +12,7 @@ from golden_cases import HERE, Case, compiled_case, duckdb_backend, files, rende
 from dpsql.backends import Backend, open_backend
 from dpsql.compiler import Compiled
 from dpsql.compiler.emit import DIALECTS, emit
+from dpsql.compiler.plan import with_released_keys
 from dpsql.errors import Rejected
 from dpsql.types import ExactCells, Relation
 
@@ -60,8 +61,9 @@ def _accepted(name: str) -> Compiled | None:
 def _cells(compiled: Compiled, backend: Backend) -> Iterator[dict[tuple[str, ...], tuple[int, ...]]]:
     """The exact cells of every release; relations that are released before are empty here."""
     empty = {i: Relation(remainder.columns, ()) for i, remainder in enumerate(compiled.derived)}
-    for release in compiled.releases:
-        if not release.free:
+    for planned in compiled.releases:
+        if planned.has_cells:
+            release = with_released_keys(planned, empty)
             sql = emit(release, DIALECTS[backend.dialect], empty)
             yield _by_key(backend.fetch(sql, len(release.keys), 30.0))
 
