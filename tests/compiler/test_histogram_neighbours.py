@@ -1,0 +1,173 @@
+"""One unit moves the weights of all groups and bins, and the scores of all groups, by no more than was declared."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+from compiler_cases import LAPLACE, TERMS
+from compiler_replay import compiled_on
+from compiler_statements import Statement
+from compiler_worlds import WORLDS, Site, duckdb_site, postgres_site
+from histogram_replay import Chooser, Mutation, histogram_violations, some, weights
+
+from dpsql.compiler import Compiled
+from dpsql.compiler.plan import PlannedRelease
+from dpsql.dp.sensitivity import Scores
+from dpsql.errors import Rejected
+
+EACH, SLOW, TENTH = 14, 200, 6
+
+NAMED = {
+    "one group": "SELECT MEDIAN(amount), MAX(price), MIN(qty) FROM visits",
+    "public key": "SELECT shop, MEDIAN(amount), MAX(big), MODE(tag = 't1') FROM visits GROUP BY shop",
+    "private key": "SELECT tag, MAX(amount), MIN(at), MAX(seen), MODE(shop) FROM visits GROUP BY tag",
+    "many keys": "SELECT tag, shop, day, MEDIAN(price) FROM visits GROUP BY tag, shop, day",
+    "one row a unit": "SELECT city, MEDIAN(age), MIN(salary), MAX(joined), MODE(level) FROM people GROUP BY city",
+    "dates": "SELECT MIN(day), MAX(day), MEDIAN(at), MODE(DATE_TRUNC('month', at)) FROM visits",
+    "text": "SELECT region, MODE(v.shop), PERCENTILE_DISC(0.5) WITHIN GROUP (ORDER BY v.shop) FROM visits v "
+    "JOIN shops s ON v.shop = s.shop GROUP BY region",
+    "filter": "SELECT tag, MAX(price) FILTER (WHERE amount > 100) FROM visits GROUP BY tag",
+    "two levels": "SELECT MEDIAN(n), MAX(s) FROM (SELECT uid, COUNT(*) AS n, SUM(qty) AS s FROM visits GROUP BY uid) x",
+    "join": "SELECT p.city, MAX(v.amount), MEDIAN(v.qty) FROM people p JOIN visits v USING (uid) GROUP BY 1",
+    "path": "SELECT i_shop, MEDIAN(i_price * (1 - i_disc)) FROM items GROUP BY i_shop",
+    "listed": "SELECT MIN(level), MAX(o_status), MODE(CASE WHEN age > 40 THEN 'old' ELSE 'young' END) "
+    "FROM people JOIN orders ON o_uid = uid",
+}
+
+
+@pytest.fixture(scope="module")
+def sites(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Site]]:
+    base = tmp_path_factory.mktemp("histograms")
+    made = {name: duckdb_site(make(), base / f"{name}.duckdb") for name, make in WORLDS.items()}
+    yield made
+    for site in made.values():
+        site.backend.close()
+
+
+def accepted(site: Site, seed: int, wanted: int) -> Iterator[tuple[str, Compiled]]:
+    """Random statements with at least one histogram."""
+    writer, found = Chooser(seed), 0
+    while found < wanted:
+        statement = writer.statement()
+        try:
+            compiled = compiled_on(site, statement)
+        except Rejected:
+            continue
+        if any(release.histograms for release in compiled.releases):
+            found += 1
+            yield statement.text, compiled
+
+
+@pytest.mark.parametrize("name", WORLDS)
+def test_random_statements_keep_their_promise(sites: dict[str, Site], name: str) -> None:
+    site = sites[name]
+    for number, (text, compiled) in enumerate(accepted(site, 40 + len(name), EACH)):
+        assert not list(histogram_violations(site, compiled, some(tuple(site.around), number))), text
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", WORLDS)
+def test_many_random_statements_keep_their_promise(sites: dict[str, Site], name: str) -> None:
+    site = sites[name]
+    for text, compiled in accepted(site, 4000 + len(name), SLOW):
+        assert not list(histogram_violations(site, compiled)), text
+
+
+@pytest.mark.parametrize("terms", [TERMS, LAPLACE], ids=["l2", "l1"])
+@pytest.mark.parametrize("name", NAMED)
+def test_named_statements_keep_their_promise(sites: dict[str, Site], name: str, terms: object) -> None:
+    site = sites["integer"]
+    compiled = compiled_on(site, Statement(NAMED[name], terms))  # type: ignore[arg-type]
+    assert all(release.histograms for release in compiled.releases)
+    assert not list(histogram_violations(site, compiled))
+
+
+def test_the_order_of_rows_does_not_matter(sites: dict[str, Site]) -> None:
+    site = sites["integer"]
+    for text in NAMED.values():
+        compiled = compiled_on(site, Statement(text, TERMS))
+        assert weights(site, compiled) == weights(site, compiled, "shuffled"), text
+
+
+def test_postgres_gives_the_same_weights_and_keeps_the_promise(sites: dict[str, Site], postgres_uri: str) -> None:
+    here, there = sites["integer"], postgres_site(WORLDS["integer"](), postgres_uri)
+    try:
+        texts = [*NAMED.values(), *(text for text, _ in accepted(here, 7, TENTH))]
+        for text in texts:
+            on_duckdb, on_postgres = (compiled_on(site, Statement(text, TERMS)) for site in (here, there))
+            assert weights(here, on_duckdb) == weights(there, on_postgres), text
+            assert not list(histogram_violations(there, on_postgres, tuple(there.around)[:1])), text
+    finally:
+        there.backend.close()
+
+
+# Mutants --------------------------------------------------------------------------------------------------------
+
+
+def _without_factor(sql: str) -> str:
+    return sql.replace("WHEN x > ", "WHEN FALSE AND x > ")
+
+
+def _l2_factor(sql: str) -> str:
+    """Scaled by the L2 norm of the counts, which one unit's many bins make far smaller."""
+    return sql.replace("SUM(CASE WHEN n > 1099511627776 THEN 1099511627776 ELSE n END)", "SQRT(SUM(n * n))")
+
+
+def _factor_of_everyone(sql: str) -> str:
+    """Norms over all units' rows."""
+    norms = "(SELECT u, SUM(CASE WHEN n > 1099511627776 THEN 1099511627776 ELSE n END) AS x FROM p GROUP BY u)"
+    assert norms in sql
+    return sql.replace(norms, "(SELECT DISTINCT u, (SELECT SUM(n) FROM p) AS x FROM p)")
+
+
+def _factor_of_each_group(sql: str) -> str:
+    """The bound held in each bin instead of over all of them."""
+    return sql.replace("CAST(x AS", "CAST(n AS").replace("WHEN x >", "WHEN n >")
+
+
+def _rows_of_nobody(sql: str) -> str:
+    return (
+        sql.replace('"uid" IS NOT NULL', "TRUE")
+        .replace('"t0_uid" IS NOT NULL', "TRUE")
+        .replace("USING (u)", "ON p.u IS NOT DISTINCT FROM w.u")
+    )
+
+
+def _not_clamped(sql: str) -> str:
+    return sql.replace(" >= ", " >= 100 * ").replace(" <= ", " <= -100 + 0 * ")
+
+
+MUTATIONS: dict[str, tuple[str, Mutation]] = {
+    "no factor": ("public key", _without_factor),
+    "no factor, one group": ("one group", _without_factor),
+    "l2 factor": ("many keys", _l2_factor),
+    "factor of everyone's rows": ("public key", _factor_of_everyone),
+    "factor of each bin": ("many keys", _factor_of_each_group),
+    "rows of nobody": ("public key", _rows_of_nobody),
+    "values not clamped": ("one group", _not_clamped),
+}
+
+
+@pytest.mark.parametrize("name", MUTATIONS)
+def test_mutant_is_killed(sites: dict[str, Site], name: str) -> None:
+    case, mutation = MUTATIONS[name]
+    site = sites["integer"]
+    compiled = compiled_on(site, Statement(NAMED[case], TERMS))
+    assert list(histogram_violations(site, compiled, None, mutation))
+
+
+def test_mutant_score_sensitivity_too_small_is_killed(sites: dict[str, Site]) -> None:
+    """Of every kind of score."""
+    site = sites["integer"]
+    compiled = compiled_on(site, Statement(NAMED["one group"] + " WHERE shop = 'zoo'", TERMS))
+
+    def halved(release: PlannedRelease) -> PlannedRelease:
+        changed = (replace(h, scores=Scores(h.scores.bound // 3)) for h in release.histograms)
+        return replace(release, histograms=tuple(changed))
+
+    broken = replace(compiled, releases=tuple(map(halved, compiled.releases)))
+    assert not list(histogram_violations(site, compiled))
+    found = "\n".join(histogram_violations(site, broken))
+    assert all(word in found for word in ("max(", "min(", "quantile 0.5("))
