@@ -26,7 +26,7 @@ from dpsql.compiler.emit import DIALECTS, emit, emit_histogram
 from dpsql.compiler.plan import PlannedRelease, with_released_keys
 from dpsql.compiler.public import Remainder
 from dpsql.errors import BAD_PARAMETER, NOT_PERMITTED, TOO_COMPLEX, Rejected
-from dpsql.ledger import Ask, BudgetExhausted, Ledger, account_of, open_ledger
+from dpsql.ledger import Ask, BudgetExhausted, Ledger, account_of, open_ledger, trail
 from dpsql.ledger.balance import Balance, calendar_of, dataset_balance, in_epsilon, limits_of, user_balance
 from dpsql.ledger.events import events_of
 from dpsql.ledger.views import system_relations
@@ -143,7 +143,8 @@ class Engine:
     ) -> Description:
         """Columns and parameter types, from the text and the policy alone."""
         parameters = tuple((t or UNKNOWN, None) for t in parameter_types)
-        compiled = self._prepared(user, text, offset, settings, parameters)
+        with trail.refusals(user, text, self.policy.server.log_text):
+            compiled = self._prepared(user, text, offset, settings, parameters)
         return Description(compiled.parameter_types, compiled.columns)
 
     def explain(
@@ -184,6 +185,19 @@ class Engine:
         self, user: str, text: str, offset: int, settings: Settings, parameters: Parameters, cancel: Cancel
     ) -> Answer:
         """The statement's rows. Raises `Rejected` before anything is debited, or `Failed` with the debit kept."""
+        with trail.statement(user, text, self.policy.server.log_text) as line:
+            return self._answer(user, text, offset, settings, parameters, cancel, line)
+
+    def _answer(
+        self,
+        user: str,
+        text: str,
+        offset: int,
+        settings: Settings,
+        parameters: Parameters,
+        cancel: Cancel,
+        line: trail.Line,
+    ) -> Answer:
         compiled = self._prepared(user, text, offset, settings, parameters)
         most = self.policy.server.statement_timeout
         deadline = time.monotonic() + min(settings.statement_timeout or most, most)
@@ -193,6 +207,7 @@ class Engine:
             return Answer(relation, _free_notice(compiled))
         asker = self._asker(user)
         granted = self._reserve(asker, compiled, text)
+        line.granted((p.cost for p in compiled.releases), granted.values())
         cancel.check()
         relation = self._released(compiled, granted, deadline, cancel)
         return Answer(relation, (self._notice(asker, compiled, granted),) if settings.notices else ())

@@ -21,7 +21,7 @@ from dpsql.errors import Rejected
 from dpsql.ledger import Ledger
 from dpsql.policy.changes import Change, changes, leaving, refusal, terms
 from dpsql.policy.model import Policy
-from dpsql.session.ports import Catalog, Context, WireParameters
+from dpsql.session.ports import CancelToken, Catalog, Context, WireParameters
 from dpsql.types import Answer, Description, Parameters, Relation, Settings, SqlType
 
 log = logging.getLogger(__name__)
@@ -163,6 +163,8 @@ class _CurrentCatalog:
         with self._current._using() as engine:
             return engine.catalog(self._user).describe(text, parameter_types, context)
 
-    def answer(self, text: str, parameters: WireParameters, context: Context) -> Relation:
+    def answer(
+        self, text: str, parameters: WireParameters, context: Context, cancel: CancelToken | None = None
+    ) -> Relation:
         with self._current._using() as engine:
-            return engine.catalog(self._user).answer(text, parameters, context)
+            return engine.catalog(self._user).answer(text, parameters, context, cancel)

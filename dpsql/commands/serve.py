@@ -11,11 +11,14 @@ from pathlib import Path
 
 import click
 
+from dpsql.commands.metrics import LOOPBACK
+from dpsql.commands.metrics import listen as listen_for_metrics
 from dpsql.commands.reload import Current, begin
 from dpsql.dp.mechanisms import DiscreteGaussian
 from dpsql.dp.noise import draw
 from dpsql.engine import open_engine
 from dpsql.errors import BAD_PARAMETER, DpsqlError, Failed, Rejected
+from dpsql.ledger.trail import AUDIT
 from dpsql.policy.load import load
 from dpsql.policy.model import Policy
 from dpsql.server.listen import Server
@@ -28,18 +31,29 @@ log = logging.getLogger(__name__)
 @click.command()
 @click.argument("policy", type=click.Path(path_type=Path))
 @click.option("--listen", help="HOST:PORT instead of the policy's; port 0 takes a free one.")
-def serve(policy: Path, listen: str | None) -> None:
+@click.option("--audit", type=click.Path(path_type=Path), help="A file for the audit trail, instead of stderr.")
+@click.option("--metrics", type=click.IntRange(0, 65_535), help="Port on 127.0.0.1 for Prometheus; 0 takes a free one.")
+def serve(policy: Path, listen: str | None, audit: Path | None, metrics: int | None) -> None:
     """Serve POLICY to PostgreSQL clients until stopped (Ctrl-C or SIGTERM); SIGHUP reads POLICY again."""
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    _audit_to(audit)
     loaded = load(policy)
     address = _address(loaded, listen)
     engine = open_engine(loaded)
     current = Current(engine)
     try:
         begin(engine.ledger, loaded)
-        asyncio.run(_serve(current, policy, address))
+        asyncio.run(_serve(current, policy, address, metrics))
     finally:
         current.close()
+
+
+def _audit_to(file: Path | None) -> None:
+    """The audit trail as bare lines of JSON, appended; they go nowhere else."""
+    handler = logging.StreamHandler(sys.stderr) if file is None else logging.FileHandler(file)
+    handler.setFormatter(logging.Formatter("%(message)s"))
+    AUDIT.addHandler(handler)
+    AUDIT.propagate = False
 
 
 def _address(policy: Policy, listen: str | None) -> tuple[str, int]:
@@ -65,7 +79,7 @@ def make_server(engine: Current, address: tuple[str, int]) -> Server:
     return Server(session, users, address, certificate)
 
 
-async def _serve(current: Current, path: Path, address: tuple[str, int]) -> None:
+async def _serve(current: Current, path: Path, address: tuple[str, int], metrics: int | None) -> None:
     draw(DiscreteGaussian(1.0), 1)
     current.engine.pool.warm(2)
     server = make_server(current, address)
@@ -77,11 +91,16 @@ async def _serve(current: Current, path: Path, address: tuple[str, int]) -> None
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stopped.set)
+    counting = await listen_for_metrics(current, metrics) if metrics is not None else None
+    if counting is not None:
+        click.echo(f"dpsql: metrics on {LOOPBACK}:{counting.sockets[0].getsockname()[1]}/metrics", err=True)
     reloading = asyncio.create_task(_reload(current, path, server))
     host, port = server.address
     click.echo(f"dpsql: dataset {current.policy.dataset} on {host}:{port}", err=True)
     await stopped.wait()
     reloading.cancel()
+    if counting is not None:
+        counting.close()
     await server.stop()
 
 

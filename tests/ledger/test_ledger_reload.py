@@ -127,7 +127,7 @@ def test_check_against(tmp_path: Path) -> None:
 
 
 @contextmanager
-def serving(path: Path) -> Iterator[tuple[subprocess.Popen[str], int, Path]]:
+def serving(path: Path, *options: str) -> Iterator[tuple[subprocess.Popen[str], int, Path]]:
     """The proxy as a process: itself, its port, its log."""
     database = duckdb.connect(str(path.parent / "flights.duckdb"))
     database.execute("CREATE TABLE people AS SELECT range AS uid, (range % 80)::INTEGER AS age FROM range(2000)")
@@ -136,7 +136,7 @@ def serving(path: Path) -> Iterator[tuple[subprocess.Popen[str], int, Path]]:
     CliRunner().invoke(ledger_command, ["init", str(path)], catch_exceptions=False)
     log = path.parent / "log"
     program = "from dpsql.cli import main; main()"
-    command = [sys.executable, "-c", program, "serve", str(path), "--listen", "127.0.0.1:0"]
+    command = [sys.executable, "-c", program, "serve", str(path), "--listen", "127.0.0.1:0", *options]
     with log.open("w") as file, subprocess.Popen(command, stderr=file, text=True) as process:
         try:
             yield process, int(waited(log, "dpsql: dataset").rsplit(":", 1)[1]), log

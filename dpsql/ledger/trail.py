@@ -1,0 +1,138 @@
+"""The audit trail: one line of JSON for each statement, and counts for the operator's metrics.
+
+Decides what is told of a statement: who, its fingerprint, price, outcome, whether it was answered from what was kept.
+Must never hold a value from the data, nor a message that quotes a statement; the text itself only where the policy
+says `log_text: true`. Both go to the operator alone.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Final, Literal
+
+from dpsql.dp.privacy import amount
+from dpsql.errors import CANCELLED, DpsqlError, Failed
+from dpsql.replay.key import fingerprint
+from dpsql.types import Cost, Release, Reservation
+
+AUDIT: Final = logging.getLogger("dpsql.audit")
+
+Outcome = Literal["answered", "refused", "failed", "cancelled"]
+
+
+@dataclass(slots=True)
+class Line:
+    """What is known of one statement so far. `price`: if all its releases were made anew."""
+
+    price: Cost = field(default_factory=Cost)
+    made: Cost = field(default_factory=Cost)
+    fresh: int = 0
+    replayed: int = 0
+
+    def granted(self, price: Iterable[Cost], grants: Iterable[Reservation | Release]) -> None:
+        """What the ledger gave: reservations for new releases, and kept ones."""
+        self.price = sum(price, Cost())
+        for grant in grants:
+            if isinstance(grant, Reservation):
+                self.made += grant.cost
+                self.fresh += 1
+            else:
+                self.replayed += 1
+
+
+class Counts:
+    """How often what happened in this process, and how long statements took; safe to use from several threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._outcomes: Counter[str] = Counter()
+        self._releases: Counter[str] = Counter()
+        self._seconds = 0.0
+
+    def add(self, outcome: Outcome, line: Line, seconds: float) -> None:
+        with self._lock:
+            self._outcomes[outcome] += 1
+            self._releases["fresh"] += line.fresh
+            self._releases["replay"] += line.replayed
+            self._seconds += seconds
+
+    def metrics(self) -> Iterator[tuple[str, dict[str, str], float]]:
+        """Name, labels and value of each."""
+        with self._lock:
+            outcomes, releases, seconds = dict(self._outcomes), dict(self._releases), self._seconds
+        for outcome in ("answered", "refused", "failed", "cancelled"):
+            yield "dpsql_statements_total", {"outcome": outcome}, outcomes.get(outcome, 0)
+        for source in ("fresh", "replay"):
+            yield "dpsql_releases_total", {"source": source}, releases.get(source, 0)
+        yield "dpsql_statement_seconds_total", {}, seconds
+
+
+COUNTS: Final = Counts()
+
+
+@contextmanager
+def statement(user: str, text: str, log_text: bool) -> Iterator[Line]:
+    """For the block that answers a statement: its line is written however it ends."""
+    line, start = Line(), time.monotonic()
+    try:
+        yield line
+    except BaseException as error:
+        _write(user, text, log_text, line, start, error)
+        raise
+    _write(user, text, log_text, line, start, None)
+
+
+@contextmanager
+def refusals(user: str, text: str, log_text: bool) -> Iterator[None]:
+    """For a block that only describes a statement: a line if it is refused, for it will not be asked then."""
+    start = time.monotonic()
+    try:
+        yield
+    except DpsqlError as error:
+        _write(user, text, log_text, Line(), start, error)
+        raise
+
+
+def _write(user: str, text: str, log_text: bool, line: Line, start: float, error: BaseException | None) -> None:
+    seconds = time.monotonic() - start
+    outcome = _outcome(error)
+    COUNTS.add(outcome, line, seconds)
+    entry: dict[str, object] = {
+        "at": datetime.now(UTC).isoformat(timespec="milliseconds"),
+        "user": user,
+        "statement": fingerprint(text),
+        "outcome": outcome,
+        "price": _amounts(line.price),
+        "made": _amounts(line.made),
+        "releases": line.fresh,
+        "replayed": line.replayed,
+        "seconds": round(seconds, 3),
+    }
+    if isinstance(error, DpsqlError):
+        entry["sqlstate"] = error.sqlstate
+    if isinstance(error, Failed):
+        entry["incident"] = error.incident
+    if log_text:
+        entry["text"] = text
+    AUDIT.info("%s", json.dumps(entry))
+
+
+def _outcome(error: BaseException | None) -> Outcome:
+    if error is None:
+        return "answered"
+    if isinstance(error, DpsqlError) and error.sqlstate == CANCELLED:
+        return "cancelled"
+    return "refused" if isinstance(error, DpsqlError) and not isinstance(error, Failed) else "failed"
+
+
+def _amounts(cost: Cost) -> dict[str, str]:
+    parts = (("epsilon", cost.epsilon), ("rho", cost.rho), ("delta", cost.delta))
+    return {name: f"{amount(units):f}" for name, units in parts if units}
