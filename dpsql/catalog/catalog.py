@@ -6,14 +6,17 @@ Decides result types. It must never reach the engine or the backend.
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from decimal import Decimal
 from typing import cast
 
 from sqlglot import exp
 
+from dpsql.backends import Cancel
 from dpsql.catalog.context import Context
 from dpsql.catalog.database import Database
-from dpsql.catalog.rewrite import parameter_number, rewrite
+from dpsql.catalog.memory import Memory
+from dpsql.catalog.rewrite import Rewritten, parameter_number, rewrite
 from dpsql.catalog.routing import Route, relation, route
 from dpsql.catalog.rows import rows_for
 from dpsql.catalog.snapshot import snapshot
@@ -54,6 +57,7 @@ class Catalog:
         self._user = user
         self._lock = threading.Lock()
         self._made: Database | None = None
+        self._fixed: Memory[Rewritten] = Memory(256)
 
     def is_catalog(self, text: str) -> bool:
         """Whether the query is one for this catalog. Raises Rejected 42501 for one over both kinds of relation."""
@@ -62,15 +66,30 @@ class Catalog:
     def describe(self, text: str, parameter_types: tuple[SqlType | None, ...], context: Context) -> Description:
         tree = self._tree(text)
         types = _parameter_types(tree, parameter_types)
-        sql = rewrite(tree, context, self._schema.policy.dataset, (None,) * len(types))
-        return Description(types, _columns(tree, self._database().columns(sql)))
+        query = self._rewritten(text, tree, context, (None,) * len(types))
+        return Description(types, _columns(tree, self._database().columns(query)))
 
-    def answer(self, text: str, parameters: tuple[tuple[SqlType, WireValue], ...], context: Context) -> Relation:
+    def answer(
+        self,
+        text: str,
+        parameters: tuple[tuple[SqlType, WireValue], ...],
+        context: Context,
+        cancel: Cancel | None = None,
+    ) -> Relation:
+        """Raises Rejected, 57014 where `cancel` or the time limit stopped it."""
         tree = self._tree(text)
-        sql = rewrite(tree, context, self._schema.policy.dataset, [value for _, value in parameters])
-        found = self._database().run(sql)
+        query = self._rewritten(text, tree, context, [value for _, value in parameters])
+        found = self._database().run(query, cancel)
         columns = _columns(tree, found.columns)
         return Relation(columns, tuple(tuple(map(_value, row, columns)) for row in found.rows))
+
+    def _rewritten(self, text: str, tree: exp.Query, context: Context, parameters: Sequence[WireValue]) -> Rewritten:
+        query = self._fixed.get(text)
+        if query is None:
+            query = rewrite(tree, context, self._schema.policy.dataset, parameters)
+            if query.fixed:
+                self._fixed.put(text, query)
+        return query
 
     def close(self) -> None:
         with self._lock:

@@ -30,6 +30,10 @@ def expression(node: exp.Expr) -> exp.Expr:
             return _macro(node, _CONVERSIONS.get(name, name))
         case exp.Anonymous() if function_name(node) == "json_build_object":
             return _json_object(node)
+        case exp.Bracket() if _column_type(node.this) in _VECTORS:
+            return _from_zero(node)
+        case exp.Anonymous() if function_name(node) == "generate_subscripts" and not isinstance(node.parent, exp.Table):
+            return _subscripts(node)
         case exp.EQ() | exp.NEQ():
             return _no_function(node)
         case exp.Column() if name_of(node.this) == "tableoid":
@@ -39,6 +43,8 @@ def expression(node: exp.Expr) -> exp.Expr:
 
 
 def _macro(node: exp.Expr, name: str) -> exp.Expr:
+    if name in ("array_lower", "array_upper") and _column_type(_macro_arguments(node)[0]) in _VECTORS:
+        name = name.replace("array", "vector")
     if name == "pg_partition_ancestors" and not isinstance(node.parent, exp.Table):
         name = "pg_partition_ancestors_value"
     return exp.Anonymous(this=f"{PREFIX}{name}", expressions=[item.copy() for item in _macro_arguments(node)])
@@ -63,6 +69,26 @@ def _no_function(node: exp.EQ | exp.NEQ) -> exp.Expr:
 
 
 _REGPROC = 24
+
+
+_VECTORS = (22, 30)
+"""int2vector and oidvector, which count from 0."""
+
+
+def _from_zero(node: exp.Bracket) -> exp.Expr:
+    index = node.expressions[0]
+    # A literal stands here counted from 0 already, less one.
+    literal = index.this if isinstance(index, exp.Neg) else index
+    if isinstance(literal, exp.Literal) and literal.is_int:
+        number = int(literal.this) * (-1 if literal is not index else 1)
+        return exp.Bracket(this=node.this.copy(), expressions=[exp.Literal.number(number + 1)])
+    return exp.Bracket(this=node.this.copy(), expressions=[exp.Paren(this=index.copy() + 1)])
+
+
+def _subscripts(node: exp.Anonymous) -> exp.Expr:
+    if node.expressions and _column_type(node.expressions[0]) in _VECTORS:
+        return exp.Paren(this=exp.Sub(this=node.copy(), expression=exp.Literal.number(1)))
+    return node
 
 
 def _column_type(node: exp.Expr) -> int | None:

@@ -18,6 +18,9 @@ PREFIX = "pgf_"
 
 DEFINITIONS = files("dpsql.catalog").joinpath("functions.sql").read_text(encoding="utf-8")
 
+READ_BY_FUNCTIONS = frozenset(("pg_catalog", name) for name in re.findall(r"\bpgc\.(pg_\w+)", DEFINITIONS))
+"""Relations that the definitions read."""
+
 MACROS = frozenset(re.findall(rf"^CREATE MACRO {PREFIX}(\w+)", DEFINITIONS, re.MULTILINE))
 
 PLAIN = words(
@@ -35,3 +38,6 @@ SESSION = words(
     "current_schema current_schemas current_setting set_config pg_backend_pid"
 )
 """Functions that say something of the session."""
+
+CLOCK = words("now current_timestamp current_date")
+"""Functions that say another thing at another time."""

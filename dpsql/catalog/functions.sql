@@ -96,7 +96,12 @@ CREATE MACRO pgf_pg_get_indexdef(x) AS pgf_index(x),
 
 CREATE MACRO pgf_pg_get_expr(x, r) AS NULL::VARCHAR, (x, r, p) AS NULL::VARCHAR;
 
-CREATE MACRO pgf_pg_get_viewdef(x) AS NULL::VARCHAR, (x, p) AS NULL::VARCHAR;
+CREATE MACRO pgf_view(x) AS (
+  SELECT min(' ' || z_text || ';') FROM (SELECT schemaname || '.' || viewname AS z_name, definition AS z_text
+    FROM pgc.pg_views) JOIN (SELECT z_oid, z_schema || '.' || z_name AS z_name FROM pgc.z_class) USING (z_name)
+  WHERE z_oid = x);
+
+CREATE MACRO pgf_pg_get_viewdef(x) AS pgf_view(x), (x, p) AS pgf_view(x);
 
 CREATE MACRO pgf_pg_get_ruledef(x) AS NULL::VARCHAR, (x, p) AS NULL::VARCHAR;
 
@@ -104,11 +109,14 @@ CREATE MACRO pgf_pg_get_triggerdef(x) AS NULL::VARCHAR, (x, p) AS NULL::VARCHAR;
 
 CREATE MACRO pgf_pg_get_functiondef(x) AS NULL::VARCHAR;
 
-CREATE MACRO pgf_pg_get_function_result(x) AS NULL::VARCHAR;
+CREATE MACRO pgf_pg_get_function_result(x) AS (
+  SELECT min(z_result) FROM pgc.z_function WHERE z_oid = x);
 
-CREATE MACRO pgf_pg_get_function_arguments(x) AS NULL::VARCHAR;
+CREATE MACRO pgf_pg_get_function_arguments(x) AS (
+  SELECT min(z_arguments) FROM pgc.z_function WHERE z_oid = x);
 
-CREATE MACRO pgf_pg_get_function_identity_arguments(x) AS NULL::VARCHAR;
+CREATE MACRO pgf_pg_get_function_identity_arguments(x) AS (
+  SELECT min(z_identity) FROM pgc.z_function WHERE z_oid = x);
 
 CREATE MACRO pgf_pg_get_statisticsobjdef_columns(x) AS NULL::VARCHAR;
 
@@ -187,6 +195,12 @@ CREATE MACRO pgf_array_upper(x, d) AS nullif(len(x), 0)::INTEGER;
 CREATE MACRO pgf_array_lower(x, d) AS CASE WHEN len(x) > 0 THEN 1 END;
 
 CREATE MACRO pgf_array_length(x, d) AS nullif(len(x), 0)::INTEGER;
+
+CREATE MACRO pgf_vector_upper(x, d) AS (len(x) - 1)::INTEGER;
+
+CREATE MACRO pgf_vector_lower(x, d) AS CASE WHEN len(x) > 0 THEN 0 END;
+
+CREATE MACRO pgf__pg_expandarray(x) AS unnest(list_transform(x, lambda e, i: {'x': e, 'n': i}));
 
 CREATE MACRO pgf_cardinality(x) AS len(x)::INTEGER;
 

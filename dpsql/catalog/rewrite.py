@@ -7,6 +7,7 @@ does not know: DuckDB sees this file's output only.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import date, time, timedelta
 from decimal import Decimal
 from uuid import UUID
@@ -15,29 +16,61 @@ from sqlglot import exp
 
 from dpsql.catalog.context import Context
 from dpsql.catalog.expressions import expression
-from dpsql.catalog.functions import PLAIN, PREFIX, SESSION, words
+from dpsql.catalog.functions import CLOCK, PLAIN, PREFIX, SESSION, words
 from dpsql.catalog.own import as_query
 from dpsql.catalog.routing import function_name, is_cte, relation, schema_of
 from dpsql.catalog.session_values import session_value
-from dpsql.catalog.snapshot import OWN_SCHEMA, PG_CATALOG, SCHEMAS
+from dpsql.catalog.snapshot import FUNCTION_TEXTS, OWN_SCHEMA, PG_CATALOG, SCHEMAS
 from dpsql.compiler.parse import name_of
 from dpsql.compiler.public.names import output_name
 from dpsql.errors import NOT_SUPPORTED, UNDEFINED_FUNCTION, UNDEFINED_TABLE, Rejected
 from dpsql.pgwire.values import WireValue
 
 
-def rewrite(tree: exp.Query, context: Context, database: str, parameters: Sequence[WireValue]) -> str:
-    """DuckDB's SQL. Raises Rejected 42P01, 42883, 42704 or 0A000 for names that are not allowed."""
+@dataclass(frozen=True, slots=True)
+class Rewritten:
+    """DuckDB's SQL, and the relations that it reads.
+
+    `fixed`: the same for every session and call. `lasting`: its rows are the same at any time.
+    """
+
+    sql: str
+    relations: frozenset[tuple[str, str]]
+    fixed: bool
+    lasting: bool
+
+
+def rewrite(tree: exp.Query, context: Context, database: str, parameters: Sequence[WireValue]) -> Rewritten:
+    """Raises Rejected 42P01, 42883, 42704 or 0A000 for names that are not allowed."""
     tree = tree.copy()
-    if any(with_.args.get("recursive") for with_ in tree.find_all(exp.With)):
-        raise Rejected("recursive catalog queries are not supported", sqlstate=NOT_SUPPORTED)
+    relations, fixed, lasting = _needs(tree)
     _name_outputs(tree)
-    tree = _everywhere(tree, lambda node: _unqualified(_parameter(node, parameters)))
-    tree = _everywhere(tree, lambda node: session_value(node, context, database))
-    tree = _everywhere(tree, expression)
-    tree = _everywhere(tree, lambda node: _source(node, context))
-    tree = _everywhere(tree, _checked)
-    return tree.sql(dialect="duckdb")
+
+    def meaning(node: exp.Expr) -> exp.Expr:
+        return expression(session_value(_unqualified(_parameter(node, parameters)), context, database))
+
+    tree = _everywhere(tree, meaning)
+    tree = _everywhere(tree, lambda node: _checked(_source(node, context)))
+    return Rewritten(tree.sql(dialect="duckdb"), relations, fixed, lasting)
+
+
+def _needs(tree: exp.Query) -> tuple[frozenset[tuple[str, str]], bool, bool]:
+    """The relations that are read, and whether the query is fixed and lasting."""
+    relations: set[tuple[str, str]] = set()
+    fixed = lasting = True
+    for node in tree.walk():
+        name = function_name(node)
+        if isinstance(node, exp.Table) and isinstance(node.this, exp.Identifier) and not is_cte(node):
+            found = relation(node)
+            fixed = fixed and found is not None
+            relations |= {(found.schema, found.name)} if found is not None else set()
+        elif isinstance(node, exp.Parameter) or name in SESSION:
+            fixed = False
+        elif name in CLOCK:
+            lasting = False
+        elif name.startswith("pg_get_function_"):
+            relations.add((FUNCTION_TEXTS.schema, FUNCTION_TEXTS.name))
+    return frozenset(relations), fixed, lasting
 
 
 def _everywhere(tree: exp.Query, change: Callable[[exp.Expr], exp.Expr]) -> exp.Query:
@@ -76,8 +109,8 @@ def _output(node: exp.Expr) -> str:
 
 
 def _unqualified(node: exp.Expr) -> exp.Expr:
-    """Functions without pg_catalog, and columns by table and name only."""
-    if isinstance(node, exp.Dot) and isinstance(node.this, exp.Identifier) and name_of(node.this) == PG_CATALOG:
+    """Functions without their schema, and columns by table and name only."""
+    if isinstance(node, exp.Dot) and isinstance(node.this, exp.Identifier) and name_of(node.this) in SCHEMAS:
         called: exp.Expr = node.expression
         return called
     if isinstance(node, exp.Column) and node.args.get("db"):

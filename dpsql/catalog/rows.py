@@ -1,22 +1,21 @@
 """The rows that depend on the policy: what one user may see, as rows of pg_catalog and information_schema.
 
-Decides visibility: only tables of the user's role appear. Every number here is a constant or an OID; sizes, row counts
-and statistics of the backend's tables must never get in.
+Decides how they are written as Postgres's rows; what is visible is decided in `shape`. Every number here is a constant
+or an OID; sizes, row counts and statistics of the backend's tables must never get in.
 """
 
 from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from functools import cache
 
 from dpsql.catalog import comments, own
-from dpsql.catalog.snapshot import INFORMATION_SCHEMA, OWN_SCHEMA, PG_CATALOG, snapshot
+from dpsql.catalog.information import information_rows
+from dpsql.catalog.shape import Key, Reference, View, keys, references, views, visible
+from dpsql.catalog.snapshot import INFORMATION_SCHEMA, OWN_SCHEMA, PG_CATALOG, snapshot, types_by_oid
 from dpsql.pgwire import values as wire
-from dpsql.policy.model import UnitPath
-from dpsql.policy.schema import Schema, SchemaColumn, SchemaTable
-from dpsql.types import Kind
+from dpsql.pgwire.parameters import FIXED
+from dpsql.policy.schema import Schema, SchemaTable
 
 Row = Mapping[str, object]
 Rows = dict[tuple[str, str], list[Row]]
@@ -32,35 +31,9 @@ _CONSTANT_SETTINGS = {
     "block_size": "8192",
     "max_identifier_length": "63",
     "max_index_keys": "32",
-    "server_version": "15.8",
-    "server_version_num": "150008",
+    "server_version": FIXED["server_version"],
+    "server_version_num": FIXED["server_version_num"],
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Key:
-    """A verified key as a primary key constraint with its index."""
-
-    table: SchemaTable
-    columns: tuple[str, ...]
-
-    @property
-    def name(self) -> str:
-        return f"{self.table.name}_pkey"
-
-
-@dataclass(frozen=True, slots=True)
-class Reference:
-    """A declared reference as a foreign key."""
-
-    table: SchemaTable
-    columns: tuple[str, ...]
-    parent: str
-    parent_columns: tuple[str, ...]
-
-    @property
-    def name(self) -> str:
-        return f"{self.table.name}_{'_'.join(self.columns)}_fkey"
 
 
 def oid_of(kind: str, name: str) -> int:
@@ -72,19 +45,9 @@ def table_oid(name: str) -> int:
     return oid_of("table", name)
 
 
-def visible(schema: Schema, user: str) -> tuple[SchemaTable, ...]:
-    """The tables of the user's role, by name. A user without a role sees none."""
-    found = schema.policy.users.get(user)
-    role = schema.policy.roles.get(found.role) if found is not None else None
-    if role is None:
-        return ()
-    names = sorted(schema.tables) if role.tables is None else sorted(set(role.tables) & set(schema.tables))
-    return tuple(schema.tables[name] for name in names)
-
-
 def rows_for(schema: Schema, user: str) -> Rows:
     """All rows, by (schema, relation)."""
-    tables = visible(schema, user)
+    tables, shown = visible(schema, user), views(schema, user)
     database = schema.policy.dataset
     rows: Rows = {key: list(found) for key, found in snapshot().rows.items()}
     parts = (
@@ -93,7 +56,8 @@ def rows_for(schema: Schema, user: str) -> Rows:
         *(_table_rows(schema, table) for table in tables),
         *(_key_rows(key) for key in keys(tables)),
         *(_reference_rows(reference) for reference in references(tables)),
-        _information_rows(database, tables),
+        *(_view_rows(view) for view in shown),
+        information_rows(database, tables, shown),
         ((f"{OWN_SCHEMA}.columns", row) for row in own.column_rows(schema, tables)),
     )
     for part in parts:
@@ -101,25 +65,6 @@ def rows_for(schema: Schema, user: str) -> Rows:
             schema_name, _, name = relation.rpartition(".")
             rows.setdefault((schema_name or PG_CATALOG, name), []).append(row)
     return rows
-
-
-def keys(tables: tuple[SchemaTable, ...]) -> tuple[Key, ...]:
-    return tuple(Key(table, table.key) for table in tables if table.key)
-
-
-def references(tables: tuple[SchemaTable, ...]) -> tuple[Reference, ...]:
-    """Foreign keys whose parent the user sees too."""
-    names = {table.name for table in tables}
-    found: list[Reference] = []
-    for table in tables:
-        if isinstance(table.unit, UnitPath):
-            on = table.unit.on
-            found.append(Reference(table, tuple(on), table.unit.through, tuple(on.values())))
-        for column in table.columns:
-            if column.references is not None:
-                parent, key = column.references
-                found.append(Reference(table, (column.name,), parent, (key,)))
-    return tuple(reference for reference in found if reference.parent in names)
 
 
 # --- the server ----------------------------------------------------------------------------------------------------
@@ -184,7 +129,7 @@ def _class(oid: int, name: str, namespace: int, kind: str, columns: int) -> Row:
 
 
 def _attribute(table: int, number: int, name: str, type_oid: int, modifier: int, required: bool) -> Row:
-    type_row = _types().get(type_oid, {})
+    type_row = types_by_oid().get(type_oid, {})
     return {
         "attrelid": table,
         "attname": name,
@@ -201,11 +146,6 @@ def _attribute(table: int, number: int, name: str, type_oid: int, modifier: int,
         "attstorage": type_row.get("typstorage", "x"),
         "attcollation": type_row.get("typcollation", 0),
     }
-
-
-@cache
-def _types() -> Mapping[int, Row]:
-    return {int(str(row["oid"])): row for row in snapshot().rows[PG_CATALOG, "pg_type"]}
 
 
 # --- tables --------------------------------------------------------------------------------------------------------
@@ -240,6 +180,19 @@ def _table_rows(schema: Schema, table: SchemaTable) -> Named:
         comment = comments.of_column(schema, table, column)
         if comment is not None:
             yield "pg_description", _description(oid, number, comment)
+
+
+def _view_rows(view: View) -> Named:
+    oid = table_oid(view.name)
+    yield "pg_class", _class(oid, view.name, _PUBLIC, "v", len(view.columns))
+    yield (
+        "pg_views",
+        {"schemaname": "public", "viewname": view.name, "viewowner": _OWNER_NAME, "definition": view.definition},
+    )
+    yield "pg_description", _description(oid, 0, "A view of the policy: ask it like the tables that it reads.")
+    for number, column in enumerate(view.columns, 1):
+        modifier = wire.modifier(column.type)
+        yield "pg_attribute", _attribute(oid, number, column.name, wire.oid(column.type), modifier, False)
 
 
 def _description(oid: int, number: int, text: str) -> Row:
@@ -296,86 +249,14 @@ def _constraint(name: str, kind: str, table: int) -> Row:
 
 
 def _reference_rows(reference: Reference) -> Named:
-    parent = SchemaTable(reference.parent, True, ())
-    row = {
-        **_constraint(reference.name, "f", table_oid(reference.table.name)),
-        "confrelid": table_oid(parent.name),
-        "conindid": oid_of("index", Key(parent, ()).name),
-        "conkey": _numbers(reference.table, reference.columns),
-    }
-    yield "pg_constraint", {**row, "confkey": list(range(1, len(reference.parent_columns) + 1))}
-
-
-# --- information_schema --------------------------------------------------------------------------------------------
-
-
-def _information_rows(database: str, tables: tuple[SchemaTable, ...]) -> Named:
-    for table in tables:
-        named = {"table_catalog": database, "table_schema": "public", "table_name": table.name}
-        yield (
-            f"{INFORMATION_SCHEMA}.tables",
-            {**named, "table_type": "BASE TABLE", "is_insertable_into": "NO", "is_typed": "NO"},
-        )
-        for number, column in enumerate(table.columns, 1):
-            yield f"{INFORMATION_SCHEMA}.columns", {**named, **_information_column(database, number, column)}
-    for key in keys(tables):
-        yield from _information_constraint(database, key.table, key.name, "PRIMARY KEY", key.columns)
-    for reference in references(tables):
-        yield from _information_constraint(database, reference.table, reference.name, "FOREIGN KEY", reference.columns)
-
-
-def _information_column(database: str, number: int, column: SchemaColumn) -> Row:
-    type_row = _types().get(wire.oid(column.type), {})
-    precision, scale = _precision(column)
-    return {
-        "column_name": column.name,
-        "ordinal_position": number,
-        "is_nullable": "YES",
-        "data_type": _DATA_TYPES.get(column.type.kind, column.type.kind.value),
-        "numeric_precision": precision,
-        "numeric_scale": scale,
-        "numeric_precision_radix": None if precision is None else 10 if column.type.kind is Kind.NUMERIC else 2,
-        "datetime_precision": 6 if column.type.kind in _DATA_TYPES else 0 if column.type.kind is Kind.DATE else None,
-        "udt_catalog": database,
-        "udt_schema": PG_CATALOG,
-        "udt_name": type_row.get("typname"),
-        "is_identity": "NO",
-        "is_generated": "NEVER",
-        "is_updatable": "NO",
-        "is_self_referencing": "NO",
-        "dtd_identifier": str(number),
-    }
-
-
-_DATA_TYPES = {
-    Kind.TIMESTAMP: "timestamp without time zone",
-    Kind.TIMESTAMPTZ: "timestamp with time zone",
-    Kind.TIME: "time without time zone",
-}
-_BINARY_PRECISION = {Kind.INT2: 16, Kind.INT4: 32, Kind.INT8: 64, Kind.FLOAT4: 24, Kind.FLOAT8: 53}
-
-
-def _precision(column: SchemaColumn) -> tuple[int | None, int | None]:
-    if column.type.kind is Kind.NUMERIC:
-        return column.type.precision, column.type.scale
-    return _BINARY_PRECISION.get(column.type.kind), 0 if column.type.is_integer else None
-
-
-def _information_constraint(database: str, table: SchemaTable, name: str, kind: str, columns: tuple[str, ...]) -> Named:
-    named = {
-        "constraint_catalog": database,
-        "constraint_schema": "public",
-        "constraint_name": name,
-        "table_catalog": database,
-        "table_schema": "public",
-        "table_name": table.name,
-    }
+    parent = reference.parent
     yield (
-        f"{INFORMATION_SCHEMA}.table_constraints",
-        {**named, "constraint_type": kind, "is_deferrable": "NO", "initially_deferred": "NO", "enforced": "YES"},
+        "pg_constraint",
+        {
+            **_constraint(reference.name, "f", table_oid(reference.table.name)),
+            "confrelid": table_oid(parent.name),
+            "conindid": oid_of("index", Key(parent, ()).name),
+            "conkey": _numbers(reference.table, reference.columns),
+            "confkey": _numbers(parent, reference.parent_columns),
+        },
     )
-    for position, column in enumerate(columns, 1):
-        yield (
-            f"{INFORMATION_SCHEMA}.key_column_usage",
-            {**named, "column_name": column, "ordinal_position": position},
-        )

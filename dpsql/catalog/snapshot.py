@@ -1,10 +1,12 @@
 """The fixed part of the catalog, as an empty PostgreSQL 15 has it: shapes of relations, and rows of a few of them.
 
-Decides how Postgres's types are stored in DuckDB. The data is made by tests/catalog/make_snapshot.py.
+Decides how Postgres's types are stored in DuckDB. The data, snapshot.json and library.json.gz, is made by
+tests/catalog/make_snapshot.py.
 """
 
 from __future__ import annotations
 
+import gzip
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -89,6 +91,19 @@ class Snapshot:
     column_types: Mapping[str, int]
 
 
+FUNCTION_TEXTS = CatalogRelation(
+    PG_CATALOG,
+    "z_function",
+    0,
+    "r",
+    (
+        CatalogColumn("z_oid", 26, True),
+        *(CatalogColumn(name, 25, False) for name in ("z_result", "z_arguments", "z_identity")),
+    ),
+)
+"""What the functions that describe functions say; no query can name it."""
+
+
 @cache
 def snapshot() -> Snapshot:
     data = json.loads(files("dpsql.catalog").joinpath("snapshot.json").read_text(encoding="utf-8"))
@@ -97,6 +112,24 @@ def snapshot() -> Snapshot:
     pg_catalog = (relation for (schema, _), relation in relations.items() if schema == PG_CATALOG)
     types = {column.name: column.type_oid for relation in pg_catalog for column in relation.columns}
     return Snapshot(relations, rows, types)
+
+
+@cache
+def _library() -> Mapping[tuple[str, str], Mapping[str, Any]]:
+    packed = files("dpsql.catalog").joinpath("library.json.gz").read_bytes()
+    return {_key(name): found for name, found in json.loads(gzip.decompress(packed)).items()}
+
+
+def library(name: tuple[str, str]) -> tuple[Mapping[str, object], ...]:
+    """The rows of a relation that is long, and the same in every database: functions, operators, casts. Else none."""
+    found = _library().get(name)
+    return () if found is None else _rows(found)
+
+
+@cache
+def types_by_oid() -> Mapping[int, Mapping[str, object]]:
+    """The rows of pg_type."""
+    return {int(str(row["oid"])): row for row in snapshot().rows[PG_CATALOG, "pg_type"]}
 
 
 def _key(name: str) -> tuple[str, str]:

@@ -48,14 +48,15 @@ def messages(copy: CopyOut, relation: Relation) -> Iterator[BackendMessage]:
     encoders = [encoder(column.type, format) for column in relation.columns]
     write = _writer(copy.format, style)
     yield CopyOutResponse(format, (format,) * len(relation.columns))
-    if binary:
-        yield CopyData(_BINARY_HEADER)
-    elif style.header:
+    if style.header and not binary:
         yield CopyData(write([column.name.encode() for column in relation.columns]))
+    # Clients count on the header to come together with what follows it, as it does from Postgres.
+    header = _BINARY_HEADER if binary else b""
     for row in relation.rows:
-        yield CopyData(write([encode(value) for encode, value in zip(encoders, row, strict=True)]))
+        yield CopyData(header + write([encode(value) for encode, value in zip(encoders, row, strict=True)]))
+        header = b""
     if binary:
-        yield CopyData(_BINARY_END)
+        yield CopyData(header + _BINARY_END)
     yield CopyDone()
 
 

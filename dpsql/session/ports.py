@@ -78,7 +78,9 @@ class Catalog(Protocol):
 
     def describe(self, text: str, parameter_types: tuple[SqlType | None, ...], context: Context) -> Description: ...
 
-    def answer(self, text: str, parameters: WireParameters, context: Context) -> Relation: ...
+    def answer(
+        self, text: str, parameters: WireParameters, context: Context, cancel: CancelToken | None = None
+    ) -> Relation: ...
 
 
 class Engine(Protocol):

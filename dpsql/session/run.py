@@ -108,7 +108,7 @@ def _executable(state: State, name: str) -> Prepared:
 
 def _run_query(state: State, query: kinds.Select, parameters: WireParameters) -> Result:
     if state.catalog.is_catalog(query.text):
-        return Result("SELECT", state.catalog.answer(query.text, parameters, state.context()), True)
+        return Result("SELECT", state.catalog.answer(query.text, parameters, state.context(), state.cancel), True)
     values = settings.with_options(state.transaction.values, query.options)
     answer = state.engine.answer(
         state.user,

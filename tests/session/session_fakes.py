@@ -32,7 +32,9 @@ class FakeCatalog:
     def describe(self, text: str, parameter_types: tuple[SqlType | None, ...], context: Context) -> Description:
         return Description(tuple(type or TEXT for type in parameter_types), (Column("version", TEXT),))
 
-    def answer(self, text: str, parameters: WireParameters, context: Context) -> Relation:
+    def answer(
+        self, text: str, parameters: WireParameters, context: Context, cancel: CancelToken | None = None
+    ) -> Relation:
         return Relation((Column("version", TEXT),), ((f"for {context.user}",),))
 
 
