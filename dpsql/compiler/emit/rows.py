@@ -18,7 +18,7 @@ from dpsql.compiler.keys import Listed, Released, WholeNumbers
 from dpsql.compiler.plan import Cell, Grid, Key, PlannedRelease
 from dpsql.compiler.walk import used_columns
 from dpsql.errors import Failed
-from dpsql.types import DATE, TIMESTAMP, Kind, Value
+from dpsql.types import DATE, FLOAT8, TIMESTAMP, Kind, Value
 
 CASE_LIMIT = 40
 """Longer lists of key values are joined instead of written as CASE."""
@@ -196,7 +196,8 @@ class RowLevel:
         if expr.type.kind is Kind.DATE:
             return f"CAST({self.emitter.moment(expr)} AS DATE)"
         if expr.type.is_number:
-            return self.emitter.dialect.canonical_number(self.emitter.value(expr), expr.type)
+            stored = expr.type if isinstance(expr, Col) or expr.type.is_integer else FLOAT8
+            return self.emitter.dialect.canonical_number(self.emitter.value(expr), stored)
         return self.emitter.value(expr)
 
 
