@@ -62,7 +62,8 @@ def bind_from(
     conditions = list(whole.conditions)
     plain, nested = _parts(where)
     conditions += together(partial(bind_condition, part, make(whole.fields, None)) for part in plain)
-    source = _narrowed(joins.combine(whole.sources, conditions, numbers, outer), conditions)
+    made = _joined_all(whole.sources, conditions, numbers, outer, [join for join, _ in joined])
+    source = _narrowed(made, conditions)
     source = replace(source, preserved=source.preserved or any(g.preserved for g in groups))
     if not nested:
         return source
@@ -70,6 +71,18 @@ def bind_from(
     if isinstance(source.node, Filter):
         return replace(source, node=Filter(source.node.input, conjunction((*source.node.conditions, *late))))
     return replace(source, node=Filter(source.node, conjunction(tuple(late))))
+
+
+def _joined_all(
+    sources: list[Source], conditions: list[Expr], numbers: Numbers, outer: Source | None, places: list[exp.Join]
+) -> Source:
+    """The inner join of everything; a refusal points at the first join."""
+    try:
+        return joins.combine(sources, conditions, numbers, outer)
+    except Rejected as error:
+        if error.position is not None or not places:
+            raise
+        raise refuse(error.message, places[0], sqlstate=error.sqlstate, hint=error.hint) from None
 
 
 def _parts(where: exp.Expr | None) -> tuple[list[exp.Expr], list[exp.Expr]]:
