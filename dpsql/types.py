@@ -42,9 +42,24 @@ class Kind(Enum):
     NAME = "name"
     CHAR = '"char"'
     REGTYPE = "regtype"
+    VARCHAR = "character varying"
     TEXT_ARRAY = "text[]"
     INT8_ARRAY = "bigint[]"
     FLOAT8_ARRAY = "double precision[]"
+    BOOL_ARRAY = "boolean[]"
+    INT2_ARRAY = "smallint[]"
+    INT4_ARRAY = "integer[]"
+    FLOAT4_ARRAY = "real[]"
+    NUMERIC_ARRAY = "numeric[]"
+    DATE_ARRAY = "date[]"
+    TIMESTAMP_ARRAY = "timestamp[]"
+    TIMESTAMPTZ_ARRAY = "timestamptz[]"
+    UUID_ARRAY = "uuid[]"
+    OID_ARRAY = "oid[]"
+    NAME_ARRAY = "name[]"
+    CHAR_ARRAY = '"char"[]'
+    INT2_VECTOR = "int2vector"
+    OID_VECTOR = "oidvector"
     UNKNOWN = "unknown"
 
 

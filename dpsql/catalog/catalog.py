@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from decimal import Decimal
 from typing import cast
 
@@ -16,12 +17,14 @@ from dpsql.backends import Cancel
 from dpsql.catalog.context import Context
 from dpsql.catalog.database import Database
 from dpsql.catalog.memory import Memory
+from dpsql.catalog.output_types import output_types
 from dpsql.catalog.rewrite import Rewritten, parameter_number, rewrite
-from dpsql.catalog.routing import Route, relation, route
+from dpsql.catalog.routing import Route, route
 from dpsql.catalog.rows import rows_for
 from dpsql.catalog.snapshot import snapshot
 from dpsql.compiler.parse import name_of
 from dpsql.errors import Failed
+from dpsql.pgwire.oids import ARRAY_OF, OID_OF, VECTORS
 from dpsql.pgwire.values import WireValue
 from dpsql.policy.schema import Schema
 from dpsql.types import TEXT, Column, Description, Kind, Relation, SqlType, Value
@@ -44,9 +47,23 @@ _KINDS = {
     "JSON": Kind.JSON,
     "VARCHAR[]": Kind.TEXT_ARRAY,
     "DOUBLE[]": Kind.FLOAT8_ARRAY,
+    "FLOAT[]": Kind.FLOAT4_ARRAY,
+    "BOOLEAN[]": Kind.BOOL_ARRAY,
+    "SMALLINT[]": Kind.INT2_ARRAY,
+    "INTEGER[]": Kind.INT4_ARRAY,
+    "UINTEGER[]": Kind.OID_ARRAY,
+    "BIGINT[]": Kind.INT8_ARRAY,
 }
-_INTEGER_ARRAYS = ("SMALLINT[]", "INTEGER[]", "UINTEGER[]", "BIGINT[]")
-_SHOWN_KINDS = {18: Kind.CHAR, 19: Kind.NAME}
+_TEXTS = frozenset((Kind.TEXT, Kind.NAME, Kind.CHAR, Kind.VARCHAR))
+_INTEGERS = frozenset((Kind.INT2, Kind.INT4, Kind.INT8, Kind.OID))
+_ALIKE = (
+    _TEXTS,
+    _INTEGERS,
+    frozenset((Kind.TIMESTAMP, Kind.TIMESTAMPTZ)),
+    frozenset((Kind.TEXT_ARRAY, Kind.NAME_ARRAY, Kind.CHAR_ARRAY)),
+    frozenset((Kind.INT2_ARRAY, Kind.INT4_ARRAY, Kind.INT8_ARRAY, Kind.OID_ARRAY, *VECTORS)),
+)
+"""Types between which DuckDB's type does not tell, or tells less well than the query's text."""
 
 
 class Catalog:
@@ -135,43 +152,19 @@ class Catalogs:
 
 
 def _columns(tree: exp.Query, described: tuple[tuple[str, str], ...]) -> tuple[Column, ...]:
-    origins = _origins(tree)
-    return tuple(Column(name, _type(duckdb, origins.get(at))) for at, (name, duckdb) in enumerate(described))
+    known = [type for _, type in output_types(tree)]
+    # A star over something unknown leaves no way to say which column is which.
+    types = known if len(known) == len(described) else [None] * len(described)
+    return tuple(Column(name, _type(duckdb, type)) for (name, duckdb), type in zip(described, types, strict=True))
 
 
-def _type(duckdb: str, origin: int | None) -> SqlType:
-    if duckdb == "VARCHAR" and origin in _SHOWN_KINDS:
-        return SqlType(_SHOWN_KINDS[origin])
-    if duckdb in _INTEGER_ARRAYS:
-        return SqlType(Kind.INT8_ARRAY)
-    if duckdb.startswith("DECIMAL"):
-        return SqlType(Kind.NUMERIC)
-    return SqlType(_KINDS.get(duckdb, Kind.TEXT))
+def _type(duckdb: str, oid: int | None) -> SqlType:
+    kind = Kind.NUMERIC if duckdb.startswith("DECIMAL") else _KINDS.get(duckdb, Kind.TEXT)
+    asked = _OIDS.get(oid or 0)
+    return SqlType(asked if asked is not None and any(kind in alike and asked in alike for alike in _ALIKE) else kind)
 
 
-def _origins(tree: exp.Query) -> dict[int, int]:
-    """By position, the type of the catalog column that an output column is, where it is one as it stands."""
-    select = tree.find(exp.Select) if not isinstance(tree, exp.Select) else tree
-    if select is None or any(item.is_star for item in select.expressions):
-        return {}
-    found: dict[int, int] = {}
-    for at, item in enumerate(select.expressions):
-        column = item.this if isinstance(item, exp.Alias) else item
-        if isinstance(column, exp.Column):
-            type = _column_type(select, column)
-            if type is not None:
-                found[at] = type
-    return found
-
-
-def _column_type(select: exp.Select, column: exp.Column) -> int | None:
-    """The type of a column by its name, if a catalog relation of the same SELECT has it."""
-    name = name_of(column.this)
-    for table in select.find_all(exp.Table):
-        known = relation(table)
-        if known is not None and any(item.name == name for item in known.columns):
-            return next(item.type_oid for item in known.columns if item.name == name)
-    return None
+_OIDS = {OID_OF[kind]: kind for alike in _ALIKE for kind in alike}
 
 
 def _parameter_types(tree: exp.Query, declared: tuple[SqlType | None, ...]) -> tuple[SqlType, ...]:
@@ -202,7 +195,7 @@ def _scalar_type(oid: int | None) -> SqlType:
 
 
 def _list_type(oid: int | None) -> SqlType:
-    return SqlType(Kind.INT8_ARRAY if oid in (20, 21, 23, 26) else Kind.TEXT_ARRAY)
+    return SqlType(ARRAY_OF.get(_scalar_type(oid).kind, Kind.TEXT_ARRAY))
 
 
 # --- values --------------------------------------------------------------------------------------------------------
@@ -218,10 +211,12 @@ def _value(value: object, column: Column) -> Value:
     if isinstance(value, list):
         # An array travels as a tuple, which pgwire encodes.
         return cast(Value, tuple(value))
+    if column.type.kind is Kind.TIMESTAMPTZ and isinstance(value, datetime):
+        return value.replace(tzinfo=UTC)
     if column.type.kind is Kind.NUMERIC and isinstance(value, int):
         return Decimal(value)
     if isinstance(value, Decimal):
         return _without_zeros(value)
-    if column.type.kind is Kind.TEXT and value is not None and not isinstance(value, str):
+    if column.type.kind in _TEXTS and value is not None and not isinstance(value, str):
         return str(value)
     return cast(Value, value)

@@ -20,7 +20,7 @@ from dpsql.catalog.memory import Memory
 from dpsql.catalog.own import COLUMNS
 from dpsql.catalog.rewrite import Rewritten
 from dpsql.catalog.rows import Rows
-from dpsql.catalog.snapshot import FUNCTION_TEXTS, SCHEMAS, CatalogRelation, library, snapshot
+from dpsql.catalog.snapshot import FUNCTION_TEXTS, KEYWORDS, SCHEMAS, CatalogRelation, library, snapshot
 from dpsql.errors import CANCELLED, NOT_SUPPORTED, TOO_COMPLEX, Rejected
 from dpsql.remainder.deadlines import Watchdog
 
@@ -43,7 +43,7 @@ _LOCKS = (
 )
 
 
-_OWN = {(relation.schema, relation.name): relation for relation in (COLUMNS, FUNCTION_TEXTS)}
+_OWN = {(relation.schema, relation.name): relation for relation in (COLUMNS, FUNCTION_TEXTS, KEYWORDS)}
 
 log = logging.getLogger("dpsql.catalog")
 
@@ -74,7 +74,7 @@ class Database:
         for name in SCHEMAS.values():
             self._connection.execute(f"CREATE SCHEMA {name}")
         self._store(READ_BY_FUNCTIONS)
-        self._connection.execute(f"{_create(FUNCTION_TEXTS)}; {DEFINITIONS}")
+        self._connection.execute(f"{_create(FUNCTION_TEXTS)}; {_create(KEYWORDS)}; {DEFINITIONS}")
         for lock in _LOCKS:
             self._connection.execute(lock)
 

@@ -175,7 +175,7 @@ CREATE MACRO pgf_pg_is_other_temp_schema(x) AS false;
 
 CREATE MACRO pgf_pg_is_in_recovery() AS false;
 
-CREATE MACRO pgf_pg_advisory_unlock_all() AS NULL::VARCHAR;
+CREATE MACRO pgf_pg_advisory_unlock_all() AS '';
 
 CREATE MACRO pgf_inet_server_addr() AS NULL::VARCHAR;
 
@@ -212,5 +212,4 @@ CREATE MACRO pgf_pg_partition_ancestors_value(x) AS NULL::UINTEGER;
 
 CREATE MACRO pgf_pg_partition_tree(x) AS TABLE SELECT 0::UINTEGER AS relid WHERE false;
 
-CREATE MACRO pgf_pg_get_keywords() AS TABLE
-  SELECT 'limit' AS word, 'R' AS catcode, 'reserved' AS catdesc
+CREATE MACRO pgf_pg_get_keywords() AS TABLE SELECT * FROM pgc.z_keyword

@@ -20,7 +20,7 @@ from dpsql.catalog.functions import CLOCK, PLAIN, PREFIX, SESSION, words
 from dpsql.catalog.own import as_query
 from dpsql.catalog.routing import function_name, is_cte, relation, schema_of
 from dpsql.catalog.session_values import session_value
-from dpsql.catalog.snapshot import FUNCTION_TEXTS, OWN_SCHEMA, PG_CATALOG, SCHEMAS
+from dpsql.catalog.snapshot import FUNCTION_TEXTS, KEYWORDS, OWN_SCHEMA, SCHEMAS
 from dpsql.compiler.parse import name_of
 from dpsql.compiler.public.names import output_name
 from dpsql.errors import NOT_SUPPORTED, UNDEFINED_FUNCTION, UNDEFINED_TABLE, Rejected
@@ -70,6 +70,8 @@ def _needs(tree: exp.Query) -> tuple[frozenset[tuple[str, str]], bool, bool]:
             lasting = False
         elif name.startswith("pg_get_function_"):
             relations.add((FUNCTION_TEXTS.schema, FUNCTION_TEXTS.name))
+        elif name == "pg_get_keywords":
+            relations.add((KEYWORDS.schema, KEYWORDS.name))
     return frozenset(relations), fixed, lasting
 
 
@@ -87,6 +89,11 @@ def _everywhere(tree: exp.Query, change: Callable[[exp.Expr], exp.Expr]) -> exp.
 
 def _name_outputs(tree: exp.Query) -> None:
     """Gives every output column of every SELECT the name that Postgres gives it."""
+    for call in list(tree.find_all(exp.Dot)):
+        call.replace(_unqualified(call))
+    for table in tree.find_all(exp.Table):
+        if function_name(table.this) in SESSION and not table.alias:
+            table.set("alias", exp.TableAlias(this=exp.to_identifier(_output(table.this), quoted=True)))
     for select in list(tree.find_all(exp.Select)):
         named = [
             item if item.is_star or isinstance(item, exp.Alias) else exp.alias_(item.copy(), _output(item), quoted=True)
@@ -101,7 +108,9 @@ def _name_outputs(tree: exp.Query) -> None:
 
 def _output(node: exp.Expr) -> str:
     if isinstance(node, exp.Dot):
-        node = node.expression
+        return name_of(node.expression)
+    if isinstance(node, exp.Bracket):
+        return _output(node.this)
     name = function_name(node)
     if name in SESSION:
         return "version" if name == "current_version" else name

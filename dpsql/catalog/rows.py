@@ -89,8 +89,9 @@ def _server_rows(database: str, user: str) -> Named:
             {"catalog_name": database, "schema_name": name, "schema_owner": _OWNER_NAME},
         )
     for oid, name, owner in ((_OWNER, _OWNER_NAME, True), (oid_of("role", user), user, False)):
-        role = {"oid": oid, "rolname": name, "rolinherit": True, "rolcanlogin": not owner, "rolconnlimit": -1}
-        yield "pg_roles", {**role, "rolsuper": owner}
+        role = {"oid": oid, "rolname": name, "rolinherit": True, "rolcanlogin": True, "rolconnlimit": -1}
+        flags = ("rolsuper", "rolcreaterole", "rolcreatedb", "rolreplication", "rolbypassrls")
+        yield "pg_roles", {**role, **dict.fromkeys(flags, owner)}
         yield "pg_user", {"usename": name, "usesysid": oid, "usesuper": owner}
     yield (
         "pg_database",
@@ -122,7 +123,8 @@ def _class(oid: int, name: str, namespace: int, kind: str, columns: int) -> Row:
         "relkind": kind,
         "relnatts": columns,
         "relpersistence": "p",
-        "relreplident": "n" if kind == "i" else "d",
+        "relreplident": "d" if kind == "r" else "n",
+        "relhasrules": kind == "v",
         "relispopulated": True,
         "reltuples": -1.0,
     }

@@ -66,7 +66,7 @@ def _unchanged_setting(node: exp.Expr, context: Context) -> exp.Expr:
     name = (_text(_argument(node)) or "").lower()
     if name not in ("jit", "search_path", "bytea_output"):
         raise Rejected(f'set_config of "{name[:63]}" is not supported', sqlstate=NOT_SUPPORTED, hint="Use SET.")
-    return exp.Literal.string(context.settings.get(name, ""))
+    return _argument(node, 1)
 
 
 def _text(node: exp.Expr) -> str | None:

@@ -103,6 +103,15 @@ FUNCTION_TEXTS = CatalogRelation(
 )
 """What the functions that describe functions say; no query can name it."""
 
+KEYWORDS = CatalogRelation(
+    PG_CATALOG,
+    "z_keyword",
+    0,
+    "r",
+    tuple(CatalogColumn(name, 25, False) for name in ("word", "catcode", "barelabel", "catdesc", "baredesc")),
+)
+"""The rows of pg_get_keywords()."""
+
 
 @cache
 def snapshot() -> Snapshot:

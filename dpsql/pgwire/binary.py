@@ -9,12 +9,13 @@ import struct
 from collections.abc import Callable
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
+from functools import partial
 from typing import cast
 from uuid import UUID
 
 from dpsql.errors import NOT_SUPPORTED, OUT_OF_RANGE, Rejected
 from dpsql.pgwire import text, times
-from dpsql.pgwire.oids import ELEMENT, KIND_OF, OID_OF, WireValue
+from dpsql.pgwire.oids import ELEMENT, KIND_OF, OID_OF, VECTORS, WireValue
 from dpsql.types import Kind, Value
 
 BAD_BINARY = "22P03"
@@ -108,12 +109,13 @@ def _encode_regtype(value: WireValue) -> bytes:
     return _OID(text.parse(value, Kind.REGTYPE) if isinstance(value, str) else value)
 
 
-def _encode_array(value: WireValue, element: Kind) -> bytes:
+def _encode_array(value: WireValue, kind: Kind) -> bytes:
     items = cast(tuple[Value, ...], value)
-    encode = encoder(element)
-    parts = [_ARRAY.pack(1 if items else 0, None in items, OID_OF[element])]
-    if items:
-        parts.append(_DIMENSION.pack(len(items), 1))
+    encode = encoder(ELEMENT[kind])
+    first = 0 if kind in VECTORS else 1
+    parts = [_ARRAY.pack(1 if items or not first else 0, None in items, OID_OF[ELEMENT[kind]])]
+    if items or not first:
+        parts.append(_DIMENSION.pack(len(items), first))
     for item in items:
         data = b"" if item is None else encode(item)
         parts += (_LENGTH.pack(-1 if item is None else len(data)), data)
@@ -140,9 +142,7 @@ _ENCODERS: dict[Kind, Callable[[WireValue], bytes]] = {
     Kind.INTERVAL: _encode_interval,
     Kind.UUID: lambda value: cast(UUID, value).bytes,
     Kind.BYTEA: lambda value: cast(bytes, value),
-    Kind.TEXT_ARRAY: lambda value: _encode_array(value, Kind.TEXT),
-    Kind.INT8_ARRAY: lambda value: _encode_array(value, Kind.INT8),
-    Kind.FLOAT8_ARRAY: lambda value: _encode_array(value, Kind.FLOAT8),
+    **{array: partial(_encode_array, kind=array) for array in ELEMENT},
 }
 
 
@@ -274,7 +274,7 @@ def _decode_float(layout: str, kind: Kind) -> Callable[[bytes], float]:
 
 
 _DECODERS: dict[Kind, Callable[[bytes], Value]] = {
-    **dict.fromkeys((Kind.TEXT, Kind.NAME, Kind.UNKNOWN), text.decode_utf8),
+    **dict.fromkeys((Kind.TEXT, Kind.VARCHAR, Kind.NAME, Kind.UNKNOWN), text.decode_utf8),
     Kind.CHAR: _decode_char,
     Kind.BOOL: _decode_bool,
     Kind.INT2: _number("h", Kind.INT2),
@@ -295,11 +295,17 @@ _DECODERS: dict[Kind, Callable[[bytes], Value]] = {
     Kind.BYTEA: bytes,
 }
 
-_ELEMENTS = {
-    Kind.TEXT_ARRAY: frozenset((Kind.TEXT, Kind.NAME, Kind.CHAR)),
-    Kind.INT8_ARRAY: frozenset((Kind.INT2, Kind.INT4, Kind.INT8, Kind.OID)),
-    Kind.FLOAT8_ARRAY: frozenset((Kind.FLOAT4, Kind.FLOAT8)),
-}
+_ALIKE = (
+    frozenset((Kind.TEXT, Kind.VARCHAR, Kind.NAME, Kind.CHAR)),
+    frozenset((Kind.INT2, Kind.INT4, Kind.INT8, Kind.OID)),
+    frozenset((Kind.FLOAT4, Kind.FLOAT8)),
+)
+"""Types whose elements an array of one of the others may hold."""
+
+
+def _may_hold(array: Kind, element: Kind | None) -> bool:
+    own = ELEMENT[array]
+    return element is own or any(own in kinds and element in kinds for kinds in _ALIKE)
 
 
 def _decode_array(data: bytes, kind: Kind) -> tuple[Value, ...]:
@@ -308,7 +314,7 @@ def _decode_array(data: bytes, kind: Kind) -> tuple[Value, ...]:
         raise _bad(kind)
     dimensions, _, element_oid = _ARRAY.unpack_from(data)
     element = KIND_OF.get(element_oid)
-    if element not in _ELEMENTS[kind]:
+    if element is None or not _may_hold(kind, element):
         raise _bad(kind)
     if dimensions == 0 and len(data) == _ARRAY.size:
         return ()

@@ -14,16 +14,31 @@ OID_OF: dict[Kind, int] = {
     Kind.NAME: 19,
     Kind.INT8: 20,
     Kind.INT2: 21,
+    Kind.INT2_VECTOR: 22,
     Kind.INT4: 23,
     Kind.TEXT: 25,
     Kind.OID: 26,
+    Kind.OID_VECTOR: 30,
     Kind.JSON: 114,
     Kind.FLOAT4: 700,
     Kind.FLOAT8: 701,
     Kind.UNKNOWN: 705,
+    Kind.BOOL_ARRAY: 1000,
+    Kind.CHAR_ARRAY: 1002,
+    Kind.NAME_ARRAY: 1003,
+    Kind.INT2_ARRAY: 1005,
+    Kind.INT4_ARRAY: 1007,
     Kind.TEXT_ARRAY: 1009,
     Kind.INT8_ARRAY: 1016,
+    Kind.FLOAT4_ARRAY: 1021,
     Kind.FLOAT8_ARRAY: 1022,
+    Kind.OID_ARRAY: 1028,
+    Kind.VARCHAR: 1043,
+    Kind.TIMESTAMP_ARRAY: 1115,
+    Kind.DATE_ARRAY: 1182,
+    Kind.TIMESTAMPTZ_ARRAY: 1185,
+    Kind.NUMERIC_ARRAY: 1231,
+    Kind.UUID_ARRAY: 2951,
     Kind.DATE: 1082,
     Kind.TIME: 1083,
     Kind.TIMESTAMP: 1114,
@@ -41,14 +56,8 @@ KIND_OF: dict[int, Kind] = {oid: kind for kind, oid in OID_OF.items()} | {
     1042: Kind.TEXT,  # bpchar
     1043: Kind.TEXT,  # varchar
     JSONB: Kind.JSON,
-    1002: Kind.TEXT_ARRAY,  # "char"[]
-    1003: Kind.TEXT_ARRAY,  # name[]
-    1005: Kind.INT8_ARRAY,  # int2[]
-    1007: Kind.INT8_ARRAY,  # int4[]
     1014: Kind.TEXT_ARRAY,  # bpchar[]
     1015: Kind.TEXT_ARRAY,  # varchar[]
-    1021: Kind.FLOAT8_ARRAY,  # float4[]
-    1028: Kind.INT8_ARRAY,  # oid[]
 }
 """Also the types that a client may declare and that are read as one of ours."""
 
@@ -76,5 +85,24 @@ ELEMENT: dict[Kind, Kind] = {
     Kind.TEXT_ARRAY: Kind.TEXT,
     Kind.INT8_ARRAY: Kind.INT8,
     Kind.FLOAT8_ARRAY: Kind.FLOAT8,
+    Kind.BOOL_ARRAY: Kind.BOOL,
+    Kind.INT2_ARRAY: Kind.INT2,
+    Kind.INT4_ARRAY: Kind.INT4,
+    Kind.FLOAT4_ARRAY: Kind.FLOAT4,
+    Kind.NUMERIC_ARRAY: Kind.NUMERIC,
+    Kind.DATE_ARRAY: Kind.DATE,
+    Kind.TIMESTAMP_ARRAY: Kind.TIMESTAMP,
+    Kind.TIMESTAMPTZ_ARRAY: Kind.TIMESTAMPTZ,
+    Kind.UUID_ARRAY: Kind.UUID,
+    Kind.OID_ARRAY: Kind.OID,
+    Kind.NAME_ARRAY: Kind.NAME,
+    Kind.CHAR_ARRAY: Kind.CHAR,
+    Kind.INT2_VECTOR: Kind.INT2,
+    Kind.OID_VECTOR: Kind.OID,
 }
 """The element's type of each array type."""
+
+VECTORS = frozenset((Kind.INT2_VECTOR, Kind.OID_VECTOR))
+"""Arrays that count from 0, and whose text is their elements with blanks between them."""
+
+ARRAY_OF: dict[Kind, Kind] = {element: array for array, element in ELEMENT.items() if array not in VECTORS}

@@ -12,12 +12,13 @@ import struct
 from collections.abc import Callable
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
+from functools import partial
 from typing import cast
 from uuid import UUID
 
 from dpsql.errors import BAD_TEXT, OUT_OF_RANGE, TOO_COMPLEX, Rejected
 from dpsql.pgwire import times
-from dpsql.pgwire.oids import ELEMENT, OID_OF, WireValue
+from dpsql.pgwire.oids import ELEMENT, OID_OF, VECTORS, WireValue
 from dpsql.types import Kind, Value
 
 INVALID_ENCODING = "22021"
@@ -104,6 +105,10 @@ def _encode_array(value: WireValue, element: Kind) -> bytes:
     return "{{{}}}".format(",".join(items)).encode()
 
 
+def _encode_vector(value: WireValue) -> bytes:
+    return b" ".join(_encode_int(item) for item in cast(tuple[Value, ...], value))
+
+
 _PLAIN_ITEM = re.compile(r'[^\s{}",\\]+')
 
 
@@ -129,9 +134,8 @@ _ENCODERS: dict[Kind, Callable[[WireValue], bytes]] = {
     Kind.TIMESTAMPTZ: lambda value: times.format_timestamptz(cast(datetime, value)).encode(),
     Kind.INTERVAL: lambda value: times.format_interval(cast(timedelta, value)).encode(),
     Kind.BYTEA: _encode_bytea,
-    Kind.TEXT_ARRAY: lambda value: _encode_array(value, Kind.TEXT),
-    Kind.INT8_ARRAY: lambda value: _encode_array(value, Kind.INT8),
-    Kind.FLOAT8_ARRAY: lambda value: _encode_array(value, Kind.FLOAT8),
+    **{array: partial(_encode_array, element=element) for array, element in ELEMENT.items()},
+    **dict.fromkeys(VECTORS, _encode_vector),
 }
 
 
@@ -141,6 +145,8 @@ _ENCODERS: dict[Kind, Callable[[WireValue], bytes]] = {
 def decode(data: bytes, kind: Kind) -> WireValue:
     """The value of a parameter's text."""
     text = decode_utf8(data)
+    if kind in VECTORS:
+        return tuple(parse(item, ELEMENT[kind]) for item in text.split())
     if kind in ELEMENT:
         return _parse_array(text, ELEMENT[kind])
     return parse(text, kind)
@@ -287,7 +293,7 @@ def _parse_regtype(text: str) -> int:
 
 
 _PARSERS: dict[Kind, Callable[[str], Value]] = {
-    **dict.fromkeys((Kind.TEXT, Kind.NAME, Kind.UNKNOWN), str),
+    **dict.fromkeys((Kind.TEXT, Kind.VARCHAR, Kind.NAME, Kind.UNKNOWN), str),
     Kind.CHAR: lambda text: text[:1],
     Kind.BOOL: _parse_bool,
     Kind.INT2: lambda text: _parse_int(text, Kind.INT2, -(2**15), 2**15 - 1),

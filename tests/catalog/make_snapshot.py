@@ -3,8 +3,8 @@
     python tests/catalog/make_snapshot.py "host=... user=postgres dbname=template1"
 
 The snapshot holds the shape of every relation of pg_catalog and information_schema, and the rows of those that never
-depend on a database's contents; the library holds the longer relations, which few clients ask for. Run it against an empty server in UTC with `C.UTF-8`; the result is sorted, so that a
-second run gives the same file.
+depend on a database's contents; the library holds the longer relations, which few clients ask for. Run it against an
+empty server in UTC with `C.UTF-8`; the result is sorted, so that a second run gives the same files.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ STATIC = {
     "pg_collation": "SELECT * FROM pg_collation WHERE collname IN ('default', 'C', 'POSIX', 'ucs_basic') ORDER BY oid",
 }
 
-# Trees of expressions are left out. z_function is what Postgres's functions say of a function.
+# Trees of expressions are left out. z_function and z_keyword are what Postgres's functions say.
 LIBRARY = {
     "pg_proc": """SELECT oid, proname, pronamespace, proowner, prolang, procost, prorows, provariadic, prosupport,
         prokind, prosecdef, proleakproof, proisstrict, proretset, provolatile, proparallel, pronargs, pronargdefaults,
@@ -48,6 +48,7 @@ LIBRARY = {
     "z_function": """SELECT oid AS z_oid, pg_get_function_result(oid) AS z_result,
         pg_get_function_arguments(oid) AS z_arguments, pg_get_function_identity_arguments(oid) AS z_identity
         FROM pg_proc ORDER BY oid""",
+    "z_keyword": "SELECT word, catcode, barelabel, catdesc, baredesc FROM pg_get_keywords() ORDER BY word",
     "pg_operator": "SELECT * FROM pg_operator ORDER BY oid",
     "pg_cast": "SELECT * FROM pg_cast ORDER BY oid",
     "pg_aggregate": "SELECT * FROM pg_aggregate ORDER BY aggfnoid::oid",

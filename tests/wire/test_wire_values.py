@@ -276,7 +276,7 @@ def test_declared_types_that_are_read_as_ours() -> None:
 
 
 def test_oids() -> None:
-    for kind in Kind:
+    for kind in set(Kind) - {Kind.VARCHAR}:  # a parameter that is declared as one is read as text
         type = SqlType(kind)
         assert values.type_of(values.oid(type)) == type
     assert values.type_of(0).kind is Kind.UNKNOWN
