@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from typing import Final, Literal, cast
+from typing import TYPE_CHECKING, Final, Literal, cast
 
-from dpsql.compiler.plan import PlannedRelease
 from dpsql.dp.privacy import ChoiceEvent, DeltaEvent, Event, PureEvent, ZcdpEvent, event_of, units_up
 from dpsql.types import Cost
+
+if TYPE_CHECKING:  # the compiler takes a second to import, and the ledger's own commands need none of it
+    from dpsql.compiler.plan import PlannedRelease
 
 Name = Literal["gaussian", "laplace", "choice", "delta"]
 Named = tuple[Name, int]

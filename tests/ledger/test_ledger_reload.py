@@ -128,12 +128,14 @@ def test_check_against(tmp_path: Path) -> None:
 
 @contextmanager
 def serving(path: Path, *options: str) -> Iterator[tuple[subprocess.Popen[str], int, Path]]:
-    """The proxy as a process: itself, its port, its log."""
-    database = duckdb.connect(str(path.parent / "flights.duckdb"))
-    database.execute("CREATE TABLE people AS SELECT range AS uid, (range % 80)::INTEGER AS age FROM range(2000)")
-    database.execute("CREATE TABLE codes AS SELECT range AS uid FROM range(10)")
-    database.close()
-    CliRunner().invoke(ledger_command, ["init", str(path)], catch_exceptions=False)
+    """The proxy as a process, over new data and a new ledger if there are none: itself, its port, its log."""
+    if not (path.parent / "flights.duckdb").exists():
+        with duckdb.connect(str(path.parent / "flights.duckdb")) as database:
+            database.execute(
+                "CREATE TABLE people AS SELECT range AS uid, (range % 80)::INTEGER AS age FROM range(2000)"
+            )
+            database.execute("CREATE TABLE codes AS SELECT range AS uid FROM range(10)")
+        CliRunner().invoke(ledger_command, ["init", str(path)], catch_exceptions=False)
     log = path.parent / "log"
     program = "from dpsql.cli import main; main()"
     command = [sys.executable, "-c", program, "serve", str(path), "--listen", "127.0.0.1:0", *options]
@@ -146,7 +148,7 @@ def serving(path: Path, *options: str) -> Iterator[tuple[subprocess.Popen[str], 
 
 def waited(log: Path, what: str, count: int = 1) -> str:
     """The line of the log that says so, once it is there."""
-    for _ in range(600):
+    for _ in range(1200):
         lines = [line for line in log.read_text().splitlines() if what in line]
         if len(lines) >= count:
             return lines[count - 1]

