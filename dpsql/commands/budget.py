@@ -130,15 +130,16 @@ def _fitting(balance: Balance, of_all: Balance, last: Cost) -> Iterator[str]:
 def _comparison(balance: Balance, events: Counter[tuple[str, int]]) -> Iterator[str]:
     """The same events by other accountants, at the same delta. They may tell, never gate."""
     delta = balance.reading_delta or balance.budget.delta
-    noise: dict[str, dict[int, int]] = {"gaussian": {}, "laplace": {}}
+    made: dict[str, dict[int, int]] = {"gaussian": {}, "laplace": {}, "choice": {}}
     for (name, amount), count in events.items():
-        if name in noise:
-            noise[name][amount] = count
-    if not delta or not any(noise.values()):
+        if name in made:
+            made[name][amount] = count
+    if not delta or not any(made.values()):
         return
-    found = figures(noise["gaussian"], noise["laplace"], delta)
+    found = figures(made["gaussian"], made["laplace"], made["choice"], delta)
+    what = "1 privacy event" if found.events == 1 else f"{found.events:,} privacy events"
     yield (
-        f"  compare {found.vectors:,} noisy vectors at delta {plain(delta)}: epsilon {found.basic:.4g} by adding, "
+        f"  compare {what} at delta {plain(delta)}: epsilon {found.basic:.4g} by adding, "
         f"{found.advanced:.4g} by advanced composition, {found.pld:.4g} by PLD"
     )
 

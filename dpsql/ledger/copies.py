@@ -196,8 +196,11 @@ def _amounts(cost: Cost) -> dict[str, str]:
 
 
 def _event(name: str, units: int) -> dict[str, object]:
-    """In dp_accounting's terms; the exact amount stands beside the float. Key selection has no event of its own there:
-    its delta adds up."""
+    """In dp_accounting's terms; the exact amount stands beside the float.
+
+    Two have no event of their own there: a choice, of which pure epsilon-DP is all that may be assumed (its
+    `pld.privacy_loss_distribution.from_privacy_parameters`), and key selection, whose delta adds up.
+    """
     match name:
         case "gaussian":
             return {
@@ -207,5 +210,7 @@ def _event(name: str, units: int) -> dict[str, object]:
             }
         case "laplace":
             return {"event": "LaplaceDpEvent", "noise_multiplier": UNITS / units, "epsilon": f"{amount(units):f}"}
+        case "choice":
+            return {"event": "choice", "epsilon": f"{amount(units):f}"}
         case _:
             return {"event": "delta", "delta": f"{amount(units):f}"}

@@ -16,7 +16,7 @@ from ledger_cases import AMPLE, COST, DATASET, answer, debit, filled, made, rele
 from test_ledger_commands import told, written
 
 from dpsql.commands.ledger import ledger as ledger_command
-from dpsql.dp.privacy import DeltaEvent, PureEvent, ZcdpEvent
+from dpsql.dp.privacy import ChoiceEvent, DeltaEvent, PureEvent, ZcdpEvent
 from dpsql.ledger import (
     Ask,
     Kind,
@@ -187,7 +187,8 @@ def test_export_in_dp_accountings_terms(tmp_path: Path) -> None:
     ledger = open_ledger(url, DATASET)
     gaussian, laplace, keys = ZcdpEvent(Fraction(1, 200)), PureEvent(Fraction(1, 10)), DeltaEvent(Fraction(1, 10**9))
     cost = Cost(epsilon=10**14, rho=10**13, delta=10**6)
-    (reservation,) = ledger.reserve("alice", [Ask("key", cost, (gaussian, laplace, keys))], AMPLE, AMPLE, "s")
+    chosen = ChoiceEvent(Fraction(1, 20))
+    (reservation,) = ledger.reserve("alice", [Ask("key", cost, (gaussian, laplace, keys, chosen))], AMPLE, AMPLE, "s")
     ledger.record(reservation, release("key"))  # type: ignore[arg-type]
     ledger.reserve("bob", [Ask("key", cost)], AMPLE, AMPLE, "s")
     ledger.close()
@@ -196,7 +197,8 @@ def test_export_in_dp_accountings_terms(tmp_path: Path) -> None:
     debited, viewed = lines[1], lines[3]
     assert debited["cost"] == {"epsilon": "0.1", "rho": "0.01", "delta": "0.000000001"}
     assert debited["events"] == viewed["events"]
-    assert [event["event"] for event in debited["events"]] == ["GaussianDpEvent", "LaplaceDpEvent", "delta"]
+    assert [event["event"] for event in debited["events"]] == ["GaussianDpEvent", "LaplaceDpEvent", "delta", "choice"]
+    assert debited["events"][2:] == [{"event": "delta", "delta": "0.000000001"}, {"event": "choice", "epsilon": "0.05"}]
     accountant = PLDAccountant()
     for event in debited["events"][:2]:
         accountant.compose(getattr(dp_accounting, event["event"])(event["noise_multiplier"]))

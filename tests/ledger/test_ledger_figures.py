@@ -45,15 +45,19 @@ def test_where_adding_epsilons_gives(epsilon: int, count: int) -> None:
 
 def test_other_accountants() -> None:
     """487 counts at delta 1e-6: the gate says 1, the PLD a little less, adding far more."""
-    found = figures({COUNT_OF_100.rho: 487}, {}, Decimal("1e-6"))
-    assert found.vectors == 487
+    found = figures({COUNT_OF_100.rho: 487}, {}, {}, Decimal("1e-6"))
+    assert found.events == 487
     assert 0.9 < found.pld < 1
     assert found.pld < found.advanced < found.basic
-    mixed = figures({COUNT_OF_100.rho: 10}, {LAPLACE_OF_100.epsilon: 10}, Decimal("1e-6"))
+    mixed = figures({COUNT_OF_100.rho: 10}, {LAPLACE_OF_100.epsilon: 10}, {}, Decimal("1e-6"))
     assert mixed.pld < mixed.basic
-    alone = figures({}, {10**14: 3}, Decimal("1e-6"))
+    alone = figures({}, {10**14: 3}, {}, Decimal("1e-6"))
     assert alone.basic == pytest.approx(0.3)
     assert alone.pld <= 0.3 + 1e-3
+    choices = figures({}, {}, {10**14: 3}, Decimal("1e-6"))
+    assert choices.events == 3
+    assert choices.basic == pytest.approx(0.3)
+    assert alone.pld <= choices.pld <= 0.3 + 1e-3
 
 
 def test_events_and_the_last_statement(tmp_path: Path) -> None:
@@ -93,4 +97,4 @@ def test_budget_show(tmp_path: Path) -> None:
     ledger.close()
     shown = told(budget, "show", path, "--user", "alice")
     assert "  fits    448 more like the last statement (epsilon 0.0" in shown
-    assert "  compare 10 noisy vectors at delta 5e-7: epsilon " in shown
+    assert "  compare 10 privacy events at delta 5e-7: epsilon " in shown
