@@ -17,7 +17,7 @@ from dpsql.compiler.plan import PlannedRelease
 from dpsql.dp.sensitivity import Scores
 from dpsql.errors import Rejected
 
-EACH, SLOW, TENTH = 14, 200, 6
+EACH, SLOW, TENTH = 14, 60, 6
 
 NAMED = {
     "one group": "SELECT MEDIAN(amount), MAX(price), MIN(qty) FROM visits",
