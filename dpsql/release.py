@@ -22,17 +22,10 @@ from itertools import product
 from math import inf, sqrt
 
 from dpsql.compiler.bins import NumberBins
+from dpsql.compiler.cells import ONE, CountOutput, MomentOutput, SumOutput
 from dpsql.compiler.histograms import Histogram, HistogramOutput
 from dpsql.compiler.keys import shown
-from dpsql.compiler.plan import (
-    ONE,
-    CountOutput,
-    Measurement,
-    MomentOutput,
-    Output,
-    PlannedRelease,
-    SumOutput,
-)
+from dpsql.compiler.plan import Measurement, Output, PlannedRelease
 from dpsql.dp.mechanisms import DiscreteGaussian, Mechanism
 from dpsql.dp.noise import choose, draw
 from dpsql.errors import Failed

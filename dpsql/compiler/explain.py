@@ -7,9 +7,10 @@ from math import log, sqrt
 from typing import Any
 
 from dpsql.compiler import Compiled
+from dpsql.compiler.cells import ONE
 from dpsql.compiler.emit import DIALECTS, emit, emit_histogram
 from dpsql.compiler.histograms import Histogram
-from dpsql.compiler.plan import ONE, Measurement, PlannedRelease
+from dpsql.compiler.plan import Measurement, PlannedRelease
 from dpsql.dp.mechanisms import DiscreteGaussian, DiscreteLaplace, Mechanism
 from dpsql.dp.privacy import amount, cost_of
 from dpsql.dp.sensitivity import L1, L2, Sensitivity

@@ -3,10 +3,6 @@
 Decides, from the statement and the policy alone, all that privacy rests on. The price of a statement is what it names;
 its measurements (one per clipped vector, and one for each key selection) share it equally. After planning, the cost of
 every release is derived again from the mechanisms themselves and must not exceed what was promised.
-
-Grid: each measured value is a whole number of steps of `resolution`: the natural unit of integers and decimals where
-that leaves at most about 2^20 steps, else a power of two (DESIGN.md section 3, "Exact integers"). AVG is measured as a
-count and a sum of values centred at the grid point nearest the middle of the bounds, both scaled by one factor.
 """
 
 from __future__ import annotations
@@ -15,10 +11,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
-from math import isqrt
 from typing import Literal
 
-from dpsql.compiler.algebra import Aggregate, AggregateKind, Aggregation, Expr, canonical, describe
+from dpsql.compiler.algebra import Aggregation, Expr, canonical, describe
+from dpsql.compiler.cells import Cell, CellOutput, cell_name, cell_output, cell_text, most_steps
 from dpsql.compiler.histograms import Choice, Histogram, HistogramOutput, histogram, histogram_output, is_choice
 from dpsql.compiler.keys import KeyDomain, filled, key_domain, product
 from dpsql.dp.accounting import key_delta, share_of_statement
@@ -26,94 +22,12 @@ from dpsql.dp.mechanisms import Mechanism, error95, stddev
 from dpsql.dp.privacy import Calibrated, DeltaEvent, best, cost, cost_of, units_up
 from dpsql.dp.selection import threshold, weight_sensitivity
 from dpsql.dp.sensitivity import L1, L2, ContributionBound, Norm, Sensitivity, clip_l1, clip_l2
-from dpsql.errors import BAD_PARAMETER, Failed, Rejected
+from dpsql.errors import Failed, Rejected
 from dpsql.policy.model import Privacy
-from dpsql.types import Column, Cost, Kind, Relation, SqlType
+from dpsql.types import Column, Cost, Relation
 
-ONE = 1024
-"""Steps of a whole row or unit: scaling does not round counts away."""
-MAX_STEPS = 2**20
-MAX_RADIUS = {"l1": 2**50, "l2": 2**43}
-"""Above these, norms could leave the backends' 128-bit integers (2^43 squared, over 2^40 groups)."""
-
-CellKind = Literal["count", "sum", "moment", "units", "distinct"]
 Form = Literal["rows", "single", "norm"]
 """How contributions are bounded: each row is a unit; one group a unit (clamp); norm clipping over groups."""
-
-
-@dataclass(frozen=True, slots=True)
-class Grid:
-    """Values clamped to [low, high] grid steps of `resolution` units, less `centre` steps."""
-
-    resolution: Fraction
-    low: int
-    high: int
-    centre: int = 0
-
-    @property
-    def largest(self) -> int:
-        return max(self.high - self.centre, self.centre - self.low, 1)
-
-
-@dataclass(frozen=True, slots=True)
-class Moment:
-    """The product x^i * y^j of centred grid values, shifted down by `shift` bits; (0, 0) counts the rows.
-
-    `x`, `y`: the axes' grids; `y` None where there is one argument.
-    """
-
-    i: int
-    j: int
-    x: Grid
-    y: Grid | None = None
-    shift: int = 0
-
-    @property
-    def largest(self) -> int:
-        y = self.y.largest if self.y is not None else 1
-        return max(int(self.x.largest**self.i * y**self.j) >> self.shift, 1)
-
-    @property
-    def resolution(self) -> Fraction:
-        y = self.y.resolution if self.y is not None else Fraction(1)
-        return Fraction(self.x.resolution**self.i * y**self.j * 2**self.shift)
-
-    @property
-    def order(self) -> int:
-        return self.i + self.j
-
-
-@dataclass(frozen=True, slots=True)
-class Cell:
-    """One measured vector: what is added up, before its noise is chosen.
-
-    `grid` of a sum; `moment` and `second` of the vectors that AVG, VARIANCE, COVAR and CORR are made of.
-    """
-
-    kind: CellKind
-    argument: Expr | None
-    condition: Expr | None
-    grid: Grid | None = None
-    second: Expr | None = None
-    moment: Moment | None = None
-
-    @property
-    def counts(self) -> bool:
-        """Whether it adds up rows, units or distinct values, in steps of 1 / 2^10."""
-        return self.grid is None and (self.moment is None or self.moment.order == 0)
-
-    @property
-    def largest(self) -> int:
-        """The largest absolute value that one row adds, in grid steps."""
-        if self.moment is not None and self.moment.order:
-            return self.moment.largest
-        return ONE if self.grid is None else self.grid.largest
-
-    @property
-    def resolution(self) -> Fraction:
-        if self.moment is not None and self.moment.order:
-            return self.moment.resolution
-        return Fraction(1, ONE) if self.grid is None else self.grid.resolution
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,34 +65,7 @@ class Selection:
     delta: Fraction
 
 
-@dataclass(frozen=True, slots=True)
-class CountOutput:
-    cell: int
-
-
-@dataclass(frozen=True, slots=True)
-class SumOutput:
-    cell: int
-    resolution: Fraction
-    type: SqlType
-
-
-@dataclass(frozen=True, slots=True)
-class MomentOutput:
-    """A statistic of centred moments: AVG, variance, standard deviation, covariance or correlation.
-
-    `cells`: the places of the moments by their powers. `grid`, `lower` and `upper` are those of the first argument.
-    """
-
-    kind: AggregateKind
-    cells: tuple[tuple[tuple[int, int], int], ...]
-    grid: Grid
-    lower: Fraction
-    upper: Fraction
-    type: SqlType
-
-
-Output = CountOutput | SumOutput | MomentOutput | HistogramOutput
+Output = CellOutput | HistogramOutput
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,11 +188,11 @@ def _outline(aggregation: Aggregation, privacy: Privacy, norm: Norm) -> Outline:
     cells: list[Cell] = []
     choices: list[Choice] = []
     outputs = tuple(
-        histogram_output(a, size, choices) if is_choice(a) else _output(a, bound, norm, cells)
+        histogram_output(a, size, choices) if is_choice(a) else cell_output(a, bound, norm, cells)
         for a in aggregation.aggregates
     )
     if choices:
-        _most_steps(bound, "l1")
+        most_steps(bound, "l1")
     return Outline(aggregation, keys, public, form, bound, tuple(cells), tuple(choices), outputs)
 
 
@@ -336,141 +223,6 @@ def _form(aggregation: Aggregation, keys: tuple[Key, ...], public: bool) -> tupl
     return "norm", ContributionBound(groups, aggregation.max_rows)
 
 
-def _output(aggregate: Aggregate, bound: ContributionBound, norm: Norm, cells: list[Cell]) -> Output:
-    """How an aggregate is read from cells; adds those that are not there yet."""
-    match aggregate.kind:
-        case "count":
-            return CountOutput(_cell(Cell("count", aggregate.argument, aggregate.condition), cells))
-        case "count_units":
-            return CountOutput(_cell(Cell("units", aggregate.argument, aggregate.condition), cells))
-        case "count_distinct":
-            return CountOutput(_cell(Cell("distinct", aggregate.argument, aggregate.condition), cells))
-        case "sum":
-            grid = sum_grid(_argument(aggregate), bound, norm)
-            cell = Cell("sum", aggregate.argument, aggregate.condition, grid)
-            return SumOutput(_cell(cell, cells), grid.resolution, aggregate.type)
-        case _:
-            return _moments(aggregate, bound, norm, cells)
-
-
-MOMENT_NAMES = {(0, 0): "n", (1, 0): "x", (2, 0): "xx", (0, 1): "y", (0, 2): "yy", (1, 1): "xy"}
-
-
-def _powers(kind: AggregateKind) -> tuple[tuple[int, int], ...]:
-    """The moments that a statistic is made of."""
-    match kind:
-        case "avg":
-            return ((0, 0), (1, 0))
-        case "covar_pop" | "covar_samp":
-            return ((0, 0), (1, 0), (0, 1), (1, 1))
-        case "corr":
-            return tuple(MOMENT_NAMES)
-        case _:
-            return ((0, 0), (1, 0), (2, 0))
-
-
-def _moments(aggregate: Aggregate, bound: ContributionBound, norm: Norm, cells: list[Cell]) -> MomentOutput:
-    """The moments of a statistic, measured once for all statistics of the same arguments."""
-    argument, second = _argument(aggregate), aggregate.second
-    x = avg_grid(argument, bound, norm)
-    y = avg_grid(second, bound, norm) if second is not None else None
-    places = []
-    for i, j in _powers(aggregate.kind):
-        moment = Moment(i, j, x, y, _shift(i, j, x, y, _most_steps(bound, norm)))
-        cell = Cell("moment", argument, aggregate.condition, second=second, moment=moment)
-        places.append(((i, j), _cell(cell, cells)))
-    lower, upper = _interval(argument)
-    return MomentOutput(aggregate.kind, tuple(places), x, lower, upper, aggregate.type)
-
-
-def _shift(i: int, j: int, x: Grid, y: Grid | None, most: int) -> int:
-    """Bits by which a product of grid values is shifted down, to leave at most about `most` steps."""
-    if i + j < 2:
-        return 0
-    largest = int(x.largest**i * (y.largest if y is not None else 1) ** j)
-    return max(largest.bit_length() - most.bit_length() + 1, 0)
-
-
-def _cell(cell: Cell, cells: list[Cell]) -> int:
-    mine = cell_text(cell)
-    for index, known in enumerate(cells):
-        if cell_text(known) == mine:
-            return index
-    cells.append(cell)
-    return len(cells) - 1
-
-
-def cell_text(cell: Cell) -> str:
-    """What a cell measures, canonically."""
-    argument = "*" if cell.argument is None else canonical(cell.argument)
-    condition = "" if cell.condition is None else canonical(cell.condition)
-    second = "" if cell.second is None else canonical(cell.second)
-    return f"{cell.kind}({argument}|{second}|{condition}|{cell.grid}|{cell.moment})"
-
-
-def _argument(aggregate: Aggregate) -> Expr:
-    if aggregate.argument is None:
-        raise Failed(f"{aggregate.kind} without an argument")
-    return aggregate.argument
-
-
-def _interval(argument: Expr) -> tuple[Fraction, Fraction]:
-    lower, upper = argument.domain.lower, argument.domain.upper
-    if lower is None or upper is None:
-        raise Failed("a measured argument without bounds")
-    return (lower, upper) if lower <= upper else (lower, lower)
-
-
-def sum_grid(argument: Expr, bound: ContributionBound, norm: Norm) -> Grid:
-    """The grid of SUM's argument: its interval around zero."""
-    lower, upper = _interval(argument)
-    resolution = _resolution(max(abs(lower), abs(upper)), argument.type, _most_steps(bound, norm))
-    return Grid(resolution, _steps(lower, resolution), _steps(upper, resolution))
-
-
-def avg_grid(argument: Expr, bound: ContributionBound, norm: Norm) -> Grid:
-    """The grid of AVG's argument: its interval around the middle."""
-    lower, upper = _interval(argument)
-    resolution = _resolution((upper - lower) / 2, argument.type, _most_steps(bound, norm))
-    least = max(abs(lower), abs(upper)) / 2**50
-    while resolution < least:
-        resolution *= 2
-    low, high = _steps(lower, resolution), _steps(upper, resolution)
-    return Grid(resolution, low, high, (low + high) // 2)
-
-
-def _steps(value: Fraction, resolution: Fraction) -> int:
-    return int((value / resolution + Fraction(1, 2)).__floor__())
-
-
-def _most_steps(bound: ContributionBound, norm: Norm) -> int:
-    """The largest grid value whose clipping radius stays within what norms are computed in."""
-    factor = bound.groups * bound.rows if norm == "l1" else isqrt(bound.groups * bound.rows**2) + 1
-    most = min(MAX_STEPS, MAX_RADIUS[norm] // factor)
-    if most < ONE:
-        raise Rejected(
-            "max_groups and max_rows_per_group are too large to be computed with.",
-            sqlstate=BAD_PARAMETER,
-            hint="Lower them in the policy: they should be what a typical unit contributes.",
-        )
-    return most
-
-
-def _resolution(extent: Fraction, type_: SqlType, most: int) -> Fraction:
-    """Units per grid step: the natural unit if coarse enough, else the least power of two that is."""
-    natural = None
-    if type_.is_integer:
-        natural = Fraction(1)
-    elif type_.kind is Kind.NUMERIC and type_.scale is not None:
-        natural = Fraction(10) ** -type_.scale
-    if natural is not None and extent <= most * natural:
-        return natural
-    resolution = Fraction(2) ** -60
-    while resolution * most < extent:
-        resolution *= 2
-    return resolution if natural is None or not type_.is_integer else max(resolution, Fraction(1))
-
-
 def _sensitivities(cell: Cell, bound: ContributionBound) -> tuple[L1, L2]:
     if cell.kind == "units":
         bound = ContributionBound(bound.groups, 1)
@@ -490,7 +242,7 @@ def _planned(
     for number, cell in enumerate(outline.cells):
         l1, l2 = _sensitivities(cell, outline.bound)
         chosen = best(l1, l2, share, privacy.accounting, terms.mechanism)
-        measurements.append(Measurement(f"m{number}", _cell_name(cell), cell, chosen.sensitivity, chosen.mechanism))
+        measurements.append(Measurement(f"m{number}", cell_name(cell), cell, chosen.sensitivity, chosen.mechanism))
     selection = None if outline.public else _selection(outline, privacy, terms, share, norm)
     histograms = tuple(
         histogram(number, choice, outline.bound, share, privacy.accounting)
@@ -516,16 +268,6 @@ def _planned(
         canonical=_canonical(outline, tuple(measurements), selection, histograms),
         histograms=histograms,
     )
-
-
-def _cell_name(cell: Cell) -> str:
-    """What is measured, for EXPLAIN."""
-    words = {"units": "count distinct unit", "distinct": "count distinct"}.get(cell.kind, cell.kind)
-    if cell.moment is not None:
-        words = f"moment {MOMENT_NAMES[cell.moment.i, cell.moment.j]} of"
-    parts = [canonical(e) for e in (cell.argument, cell.second) if e is not None]
-    condition = "" if cell.condition is None else f" filter {canonical(cell.condition)}"
-    return f"{words}({', '.join(parts) or '*'}){condition}"
 
 
 def _selection(outline: Outline, privacy: Privacy, terms: Terms, share: Fraction, norm: Norm) -> Selection:

@@ -21,11 +21,12 @@ from compiler_worlds import WORLDS, Site, duckdb_site
 from dpsql.compiler.algebra import Call, Expr, Join, Scan, canonical
 from dpsql.compiler.bind import joins, units
 from dpsql.compiler.bind.scope import Source
+from dpsql.compiler.cells import Grid
 from dpsql.compiler.emit import relation as relations
 from dpsql.compiler.emit import release as emitted
 from dpsql.compiler.emit.common import DerivedRows, Dialect
 from dpsql.compiler.emit.rows import RowLevel
-from dpsql.compiler.plan import Grid, Measurement, PlannedRelease
+from dpsql.compiler.plan import Measurement, PlannedRelease
 from dpsql.dp.sensitivity import L1, L2, ContributionBound, Sensitivity, radius
 
 PLAN, SPLIT = sys.modules["dpsql.compiler.plan"], sys.modules["dpsql.compiler.split"]

@@ -10,12 +10,13 @@ so the shape does not depend on whether a unit has one group or many.
 
 from __future__ import annotations
 
+from dpsql.compiler.cells import ONE
 from dpsql.compiler.emit.common import DerivedRows, Dialect
 from dpsql.compiler.emit.relation import emitter_for
 from dpsql.compiler.emit.release import MAX_COUNT, MAX_TOTAL, SHAVE
 from dpsql.compiler.emit.rows import RowLevel
 from dpsql.compiler.histograms import Histogram
-from dpsql.compiler.plan import ONE, PlannedRelease
+from dpsql.compiler.plan import PlannedRelease
 from dpsql.compiler.walk import used_columns
 
 

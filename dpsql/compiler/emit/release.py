@@ -26,10 +26,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import sqrt
 
+from dpsql.compiler.cells import ONE
 from dpsql.compiler.emit.common import DerivedRows, Dialect, Emitter
 from dpsql.compiler.emit.relation import emitter_for
 from dpsql.compiler.emit.rows import RowLevel, reads
-from dpsql.compiler.plan import ONE, Measurement, PlannedRelease
+from dpsql.compiler.plan import Measurement, PlannedRelease
 from dpsql.compiler.walk import used_columns
 from dpsql.dp.sensitivity import L1, L2, Sensitivity, radius
 from dpsql.errors import Failed

@@ -11,11 +11,12 @@ from datetime import datetime, timedelta
 
 from dpsql.compiler.algebra import Col, Expr, Lit, canonical
 from dpsql.compiler.bins import DayBins, ListedBins, NumberBins, SecondBins
+from dpsql.compiler.cells import Cell, Grid
 from dpsql.compiler.emit.common import Emitter, quote
 from dpsql.compiler.emit.relation import relation
 from dpsql.compiler.histograms import Choice
 from dpsql.compiler.keys import Listed, Released, WholeNumbers
-from dpsql.compiler.plan import Cell, Grid, Key, PlannedRelease
+from dpsql.compiler.plan import Key, PlannedRelease
 from dpsql.compiler.walk import used_columns
 from dpsql.errors import Failed
 from dpsql.types import DATE, FLOAT8, TIMESTAMP, Kind, Value
