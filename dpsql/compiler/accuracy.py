@@ -47,10 +47,10 @@ def with_epsilon(
 
 def _worst(releases: tuple[PlannedRelease, ...]) -> float:
     """The largest 95 % error of all outputs."""
-    if any(m.cell.moment is not None for r in releases for m in r.measurements):
+    if any(r.histograms or any(m.cell.moment is not None for m in r.measurements) for r in releases):
         raise Rejected(
             "dpsql.max_error works for COUNT and SUM, whose error does not depend on the data",
             sqlstate=NOT_SUPPORTED,
-            hint="SET dpsql.max_error = default and name an epsilon for averages and variances.",
+            hint="SET dpsql.max_error = default and name an epsilon for averages, variances and quantiles.",
         )
     return max((m.error95 for r in releases for m in r.measurements), default=0.0)
