@@ -191,7 +191,8 @@ class Release:
 
 
 Mechanism = Literal["auto", "laplace", "gaussian"]
-Parameters = tuple[tuple[SqlType, Value], ...]
+Parameters = tuple[tuple[SqlType, Value | tuple[Value, ...]], ...]
+"""Types and values of parameters; a tuple is a list, for `= ANY ($1)`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,14 +17,14 @@ from dpsql.backends import Cancel
 from dpsql.catalog.context import Context
 from dpsql.catalog.database import Database
 from dpsql.catalog.memory import Memory
-from dpsql.catalog.output_types import output_types
+from dpsql.catalog.output_types import cast_type, output_types
 from dpsql.catalog.rewrite import Rewritten, parameter_number, rewrite
 from dpsql.catalog.routing import Route, route
 from dpsql.catalog.rows import rows_for
 from dpsql.catalog.snapshot import snapshot
 from dpsql.compiler.parse import name_of
 from dpsql.errors import Failed
-from dpsql.pgwire.oids import ARRAY_OF, OID_OF, VECTORS
+from dpsql.pgwire.oids import ARRAY_OF, KIND_OF, OID_OF, VECTORS
 from dpsql.pgwire.values import WireValue
 from dpsql.policy.schema import Schema
 from dpsql.types import TEXT, Column, Description, Kind, Relation, SqlType, Value
@@ -178,6 +178,8 @@ def _inferred(node: exp.Parameter | None) -> SqlType:
     if node is None or node.parent is None:
         return TEXT
     parent = node.parent
+    if isinstance(parent, exp.Cast):
+        return SqlType(KIND_OF.get(cast_type(parent) or 0, Kind.TEXT))
     listed = False
     while isinstance(parent, exp.Paren | exp.Any):
         listed = listed or isinstance(parent, exp.Any)

@@ -27,7 +27,7 @@ _NAMES = words(
 _TYPES = {
     "name": NAME, "char": CHAR, "oid": OID, "text": TEXT, "varchar": VARCHAR, "character varying": VARCHAR,
     "bool": BOOL, "boolean": BOOL, "int": INT4, "int4": INT4, "integer": INT4, "smallint": INT2, "bigint": INT8,
-    "text[]": 1009, "name[]": 1003, "oid[]": 1028, "smallint[]": 1005, "int[]": 1007, "oidvector": 30, "int2vector": 22,
+    "text[]": 1009, "varchar[]": 1009, "bigint[]": 1016, "integer[]": 1007, "name[]": 1003, "oid[]": 1028, "smallint[]": 1005, "int[]": 1007, "oidvector": 30, "int2vector": 22,
 }  # fmt: skip
 _FIRST_ARGUMENT = (
     exp.Order,
@@ -154,7 +154,7 @@ def _type(node: exp.Expr, scope: Scope, common: Scope) -> int | None:
         case exp.Bracket():
             return _element(_type(node.this, scope, common))
         case exp.Cast():
-            return _cast(node)
+            return cast_type(node)
         case exp.Case():
             return _case(node, scope, common)
         case exp.Array() | exp.ArrayAgg():
@@ -189,7 +189,8 @@ def _column(node: exp.Column, scope: Scope) -> int | None:
     return next((type for known, type in reversed(columns) if known == name), None)
 
 
-def _cast(node: exp.Cast) -> int | None:
+def cast_type(node: exp.Cast) -> int | None:
+    """The type that a cast makes; the reg types, which here are names, are text."""
     if reg_type(node) is not None:
         return TEXT
     text = node.args["to"].sql(dialect="postgres").lower().removeprefix("pg_catalog.").replace('"', "")

@@ -14,12 +14,13 @@ from dpsql.compiler.accuracy import with_epsilon
 from dpsql.compiler.algebra import Lit
 from dpsql.compiler.bind.joins import Numbers
 from dpsql.compiler.parse import parse
+from dpsql.compiler.placeholders import Placeholders, spell_out
 from dpsql.compiler.plan import PlannedRelease, Terms, plan
 from dpsql.compiler.probes import asks_nothing, empty_query
 from dpsql.compiler.public import Remainder, translate
 from dpsql.compiler.split import Split, split
 from dpsql.policy.schema import Schema
-from dpsql.types import TEXT, UNKNOWN, Column, Cost, SqlType, Value
+from dpsql.types import UNKNOWN, Column, Cost, Parameters, SqlType
 
 __all__ = ["Compiled", "Terms", "compile_statement"]
 
@@ -49,7 +50,7 @@ def compile_statement(
     schema: Schema,
     terms: Terms,
     tables: frozenset[str] | None = None,
-    parameters: tuple[tuple[SqlType, Value], ...] = (),
+    parameters: Parameters = (),
 ) -> Compiled:
     """parse -> split (which binds) -> plan -> translate. Raises `Rejected` with the reason and its position.
 
@@ -57,9 +58,11 @@ def compile_statement(
     """
     privacy = schema.policy.privacy
     zone = ZoneInfo(schema.policy.timezone)
-    literals = tuple(Lit(value, type_) for type_, value in parameters)
-    state = Split(schema, tables, literals, terms.max_groups, Numbers(schema), zone)
     asked = parse(text)
+    placeholders = spell_out(asked, parameters)
+    literals = tuple(Lit(value, type_) for type_, value in placeholders.scalars)
+    state = Split(schema, tables, literals, terms.max_groups, Numbers(schema), zone)
+    state.inferred.update(placeholders.casts)
     tree = split(asked, state)
     columns = tuple(state.relations[f"_r{i}"] for i in range(len(state.aggregations)))
     aggregations = tuple(state.aggregations)
@@ -77,7 +80,7 @@ def compile_statement(
         derived=tuple(d.remainder for d in state.derived),
         remainder=remainder,
         columns=remainder.columns,
-        parameter_types=_parameter_types(parameters, state),
+        parameter_types=_parameter_types(parameters, placeholders, state),
         public_tables=public,
         cost=sum((r.cost for r in releases), Cost()),
     )
@@ -101,7 +104,6 @@ def _ordered(releases: tuple[PlannedRelease, ...], state: Split) -> tuple[Planne
     return tuple(done.values())
 
 
-def _parameter_types(parameters: tuple[tuple[SqlType, Value], ...], state: Split) -> tuple[SqlType, ...]:
-    count = max([len(parameters), *(i + 1 for i in state.inferred)])
-    declared = [t for t, _ in parameters] + [UNKNOWN] * (count - len(parameters))
-    return tuple(state.inferred.get(i, TEXT) if t == UNKNOWN else t for i, t in enumerate(declared))
+def _parameter_types(parameters: Parameters, placeholders: Placeholders, state: Split) -> tuple[SqlType, ...]:
+    declared = [t for t, _ in parameters] + [UNKNOWN] * (placeholders.count - len(parameters))
+    return tuple(placeholders.type_of(i, state.inferred) if t == UNKNOWN else t for i, t in enumerate(declared))

@@ -6,14 +6,14 @@ reach rows but through those two.
 
 from __future__ import annotations
 
-from typing import Literal, cast
+from typing import Literal
 
 from dpsql.compiler import kinds
 from dpsql.compiler.kinds import Statement
 from dpsql.errors import Rejected
 from dpsql.pgwire import values as wire
 from dpsql.session import commands, settings
-from dpsql.session.ports import Description, Parameters, WireParameters
+from dpsql.session.ports import Description, WireParameters
 from dpsql.session.prepared import Portal, Prepared, Result
 from dpsql.session.state import State
 from dpsql.types import TEXT, UNKNOWN, Column, Kind, Relation, SqlType
@@ -115,28 +115,18 @@ def _run_query(state: State, query: kinds.Select, parameters: WireParameters) ->
         query.text,
         query.offset,
         settings.for_engine(values),
-        scalars(parameters),
+        parameters,
         state.cancel,
     )
     notices = answer.notices if settings.wants_notices(values) else ()
     return Result("SELECT", answer.relation, True, notices)
 
 
-def scalars(parameters: WireParameters) -> Parameters:
-    """Parameters as the engine takes them; arrays exist for catalog queries only."""
-    if any(isinstance(value, tuple) for _, value in parameters):
-        raise Rejected(
-            "array parameters are not supported here",
-            hint="Write one parameter for each value: x IN ($1, $2).",
-        )
-    return cast(Parameters, parameters)
-
-
 def _explain(state: State, statement: kinds.Explain, parameters: WireParameters) -> Result:
     query = statement.query
     values = settings.with_options(state.transaction.values, query.options)
     relation = state.engine.explain(
-        state.user, query.text, query.offset, settings.for_engine(values), scalars(parameters), statement.format
+        state.user, query.text, query.offset, settings.for_engine(values), parameters, statement.format
     )
     return Result("EXPLAIN", Relation(_plan_columns(statement.format), relation.rows))
 

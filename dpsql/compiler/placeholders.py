@@ -1,0 +1,111 @@
+"""What the text says of its parameters before anything is bound: lists are spelled out, casts name types.
+
+`x = ANY($1)` becomes `x IN ($2, $3)`, with one parameter for each element: a list has no other meaning here, and its
+elements are checked like any constant. Decides shapes only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from dpsql.compiler.bind.expr import parameter_index, sql_type
+from dpsql.compiler.parse import unwrap
+from dpsql.errors import TOO_COMPLEX, Rejected
+from dpsql.pgwire.oids import ARRAY_OF, ELEMENT
+from dpsql.pgwire.text import decode
+from dpsql.types import TEXT, UNKNOWN, Kind, Parameters, SqlType, Value
+
+MAX_ELEMENTS = 1_000
+
+Scalars = tuple[tuple[SqlType, Value], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Placeholders:
+    """The parameters as scalars: those of the statement, `count`, then the elements of lists.
+
+    `stands_for`: by a list's position, that of the element whose type tells the list's. `casts`: types by position.
+    """
+
+    count: int
+    scalars: Scalars
+    stands_for: Mapping[int, int]
+    casts: Mapping[int, SqlType]
+
+    def type_of(self, position: int, inferred: Mapping[int, SqlType]) -> SqlType:
+        """The type to announce for a parameter of the statement that declared none."""
+        if position in self.stands_for:
+            element = inferred.get(self.stands_for[position], TEXT).kind
+            return SqlType(ARRAY_OF.get(element, Kind.TEXT_ARRAY))
+        return inferred.get(position, TEXT)
+
+
+def spell_out(tree: exp.Query, parameters: Parameters) -> Placeholders:
+    """Changes the tree in place. Raises Rejected 54001 for a list that is too long."""
+    count = max([len(parameters), *(parameter_index(node) + 1 for node in tree.find_all(exp.Parameter))])
+    padded: Parameters = (*parameters, *((UNKNOWN, None),) * (count - len(parameters)))
+    elements: list[tuple[SqlType, Value]] = []
+    stands_for: dict[int, int] = {}
+    for node in list(tree.find_all(exp.EQ, exp.NEQ)):
+        array = _array(node)
+        if array is not None:
+            items = _items(array, padded)
+            if isinstance(array, exp.Parameter):
+                stands_for[parameter_index(array)] = count + len(elements)
+            node.replace(_membership(node, count + len(elements), items))
+            elements += items
+    scalars = tuple((type, None if isinstance(value, tuple) else value) for type, value in padded)
+    return Placeholders(count, (*scalars, *elements), stands_for, _casts(tree, len(parameters), padded))
+
+
+def _array(node: exp.Expr) -> exp.Expr | None:
+    """The array of `= ANY (...)` or `<> ALL (...)` if it is a parameter or a literal."""
+    wanted = exp.Any if isinstance(node, exp.EQ) else exp.All
+    if not isinstance(node.expression, wanted):
+        return None
+    array = unwrap(node.expression.this)
+    while isinstance(array, exp.Cast):
+        array = unwrap(array.this)
+    return array if isinstance(array, exp.Parameter) or (isinstance(array, exp.Literal) and array.is_string) else None
+
+
+def _items(array: exp.Expr, parameters: Parameters) -> list[tuple[SqlType, Value]]:
+    """The elements with their type; one that is not known where the list is NULL, or not known yet."""
+    if isinstance(array, exp.Parameter):
+        type, value = parameters[parameter_index(array)]
+        element = SqlType(ELEMENT[type.kind]) if type.kind in ELEMENT else UNKNOWN
+        if type.kind is Kind.UNKNOWN or value is None:
+            return [(element if type.kind in ELEMENT else UNKNOWN, None)]
+    else:
+        element, value = UNKNOWN, decode(str(array.this).encode(), Kind.TEXT_ARRAY)
+    items = value if isinstance(value, tuple) else ()
+    if len(items) > MAX_ELEMENTS:
+        raise Rejected(f"a list may have {MAX_ELEMENTS} elements, not {len(items)}", sqlstate=TOO_COMPLEX)
+    return [(element, item) for item in items]
+
+
+def _membership(node: exp.Expr, first: int, items: list[tuple[SqlType, Value]]) -> exp.Expr:
+    negated = isinstance(node, exp.NEQ)
+    if not items:
+        return exp.Boolean(this=negated)
+    numbers = range(first + 1, first + len(items) + 1)
+    listed = exp.In(
+        this=node.this.copy(),
+        expressions=[exp.Parameter(this=exp.Literal.number(number)) for number in numbers],
+    )
+    return exp.Not(this=listed) if negated else listed
+
+
+def _casts(tree: exp.Query, declared: int, parameters: Parameters) -> dict[int, SqlType]:
+    """The types that `$1::type` gives to parameters of none."""
+    found: dict[int, SqlType] = {}
+    for node in tree.find_all(exp.Cast):
+        inner = unwrap(node.this)
+        if isinstance(inner, exp.Parameter):
+            index = parameter_index(inner)
+            if index >= declared or (index < len(parameters) and parameters[index][0].kind is Kind.UNKNOWN):
+                found[index] = sql_type(node.args["to"], node)
+    return found
