@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from dpsql.compiler.bind.expr import parameter_index, sql_type
+from dpsql.compiler.bind.expr import parameter_index
+from dpsql.compiler.bind.numbers import sql_type
 from dpsql.compiler.parse import unwrap
 from dpsql.errors import TOO_COMPLEX, Rejected
 from dpsql.pgwire.oids import ARRAY_OF, ELEMENT

@@ -15,11 +15,12 @@ from datetime import UTC, tzinfo
 from sqlglot import exp
 
 from dpsql.compiler.algebra import Aggregation, Col, Domain, Expr, Lit, Rows, Scalar
-from dpsql.compiler.bind.aggregates import Grouping, aggregation, has_aggregates, released_columns, rewrite, row_level
-from dpsql.compiler.bind.expr import Context, bind, family
+from dpsql.compiler.bind.expr import Context, bind
 from dpsql.compiler.bind.from_clause import bind_from
+from dpsql.compiler.bind.grouping import Grouping, aggregation, has_aggregates, released_columns, rewrite, row_level
 from dpsql.compiler.bind.joins import Numbers
 from dpsql.compiler.bind.literals import coerce
+from dpsql.compiler.bind.numbers import family
 from dpsql.compiler.bind.parameters import with_parameters
 from dpsql.compiler.bind.per_unit import per_unit
 from dpsql.compiler.bind.scope import Field, Source

@@ -1,389 +1,36 @@
-"""A grouped query over private rows: its aggregation, and the same query rewritten over the released relation.
+"""The aggregates that exist over private rows, and what each needs of its argument.
 
-Decides which aggregates exist, and that everything above them reads released columns only: a column that is neither a
-group key nor inside an aggregate is refused, so no private value can reach the remainder.
+Decides by allow-list. COUNT takes anything; SUM, AVG and the statistics take numbers with derived bounds, since an
+unbounded value would have no finite sensitivity; what chooses a value (MIN, MEDIAN, ...) is in `choices`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from functools import partial
-
 from sqlglot import exp
 
-from dpsql.compiler.algebra import (
-    Aggregate,
-    AggregateKind,
-    Aggregation,
-    Call,
-    Col,
-    Expr,
-    Lit,
-    canonical,
-    columns_of,
-    is_constant,
-)
+from dpsql.compiler.algebra import Aggregate, AggregateKind, Call, Col, Expr, Lit, columns_of, is_constant
 from dpsql.compiler.bind.choices import choice, chooses
 from dpsql.compiler.bind.expr import Context, bind, bind_condition
-from dpsql.compiler.bind.parameters import constant
-from dpsql.compiler.bind.scope import Field, Source
+from dpsql.compiler.bind.scope import Source
 from dpsql.compiler.domains import Narrowed, narrowed
-from dpsql.compiler.parse import name_of, only, refuse, together, unwrap
-from dpsql.compiler.public.names import output_name
-from dpsql.errors import GROUPING, NOT_SUPPORTED, TOO_COMPLEX, TYPE_MISMATCH, Rejected
-from dpsql.policy.schema import Schema
-from dpsql.types import FLOAT8, INT8, NUMERIC, TEXT, Column, Kind, SqlType
+from dpsql.compiler.parse import only, refuse
+from dpsql.errors import NOT_SUPPORTED, TYPE_MISMATCH, Rejected
+from dpsql.types import FLOAT8, INT8, NUMERIC, Kind, SqlType
 
-MAX_AGGREGATES = 100
-ERROR_FUNCTIONS = {"dp_stddev": "sd", "dp_interval_low": "low", "dp_interval_high": "high"}
 SUPPORTED = (
     "COUNT, COUNT(DISTINCT x), SUM, AVG, VARIANCE, STDDEV, COVAR, CORR, MIN, MAX, MEDIAN, PERCENTILE_CONT, "
     "PERCENTILE_DISC and MODE, each with FILTER"
 )
 
 
-@dataclass(slots=True)
-class Grouping:
-    """A grouped query in the making. `relation`: the name of the released relation that it will read.
-
-    `sets`: ROLLUP, CUBE or GROUPING SETS, computed by summing the cells of the finest grouping.
-    """
-
-    source: Source
-    context: Context
-    schema: Schema
-    relation: str
-    subquery: Callable[[exp.Query], exp.Query]
-    keys: dict[str, int] = field(default_factory=dict)
-    key_exprs: list[Expr] = field(default_factory=list)
-    key_classes: set[type[exp.Expr]] = field(default_factory=set)
-    names: list[str] = field(default_factory=list)
-    sets: bool = False
-    aggregates: list[Aggregate] = field(default_factory=list)
-
-
-def rewrite(select: exp.Select, grouping: Grouping) -> exp.Select:
-    """The query over the released relation; fills `grouping` with keys and aggregates on the way."""
-    only(
-        select, "expressions", "from_", "joins", "where", "group", "having", "order", "limit", "offset", "distinct",
-        "qualify", "windows", "with_", "kind",
-    )  # fmt: skip
-    distinct = select.args.get("distinct")
-    if distinct is not None:
-        only(distinct)
-    group = select.args.get("group")
-    grouping.sets = group is not None and group.find(exp.Rollup, exp.Cube, exp.GroupingSets) is not None
-    together(partial(_add_key, node, grouping) for node in key_nodes(select, grouping.context.fields))
-    outputs = {output_name(e) for e in select.expressions}
-    projections = together(partial(_projection, e, grouping) for e in select.expressions)
-    result = exp.Select(expressions=projections)
-    result.set("from_", exp.From(this=exp.Table(this=exp.to_identifier(grouping.relation, quoted=True))))
-    having = select.args.get("having")
-    if grouping.sets and group is not None:
-        result.set("group", _rebuilt(group, grouping, frozenset()))
-    if having is not None:
-        condition = _rewritten(having.this, grouping, frozenset())
-        result.set(*("having", exp.Having(this=condition)) if grouping.sets else ("where", exp.Where(this=condition)))
-    if distinct is not None:
-        result.set("distinct", exp.Distinct())
-    for key in ("order", "qualify", "windows"):
-        part = select.args.get(key)
-        if isinstance(part, list) and part:
-            result.set(key, [_rewritten(p, grouping, frozenset()) for p in part])
-        elif isinstance(part, exp.Expr):
-            result.set(key, _rewritten(part, grouping, frozenset(outputs) if key == "order" else frozenset()))
-    for key in ("limit", "offset"):
-        if select.args.get(key) is not None:
-            result.set(key, select.args[key].copy())
-    return result
-
-
-def aggregation(grouping: Grouping, max_groups: int | None) -> Aggregation:
-    """The release that the rewritten query reads."""
-    source, schema = grouping.source, grouping.schema
-    tables = [schema.tables[name] for name in dict.fromkeys(source.tables)]
-    groups = max(t.max_groups for t in tables)
-    rows = max(t.max_rows_per_group for t in tables)
-    unbounded = schema.policy.privacy.is_row and not source.multiplies
-    keys = tuple(grouping.key_exprs)
-    read = {col.name for key in keys for col in columns_of(key)}
-    one_row = unbounded or (frozenset() in source.unique and not source.multiplies)
-    return Aggregation(
-        input=source.node,
-        unit=None if unbounded or source.unit is None else source.unit.name,
-        keys=keys,
-        names=tuple(grouping.names),
-        aggregates=tuple(grouping.aggregates),
-        max_groups=min(groups, max_groups or groups),
-        max_rows=rows,
-        one_group=one_row or read <= source.constants,
-        one_row=one_row,
-        tables=tuple(dict.fromkeys(source.tables)),
-        preserved=source.preserved,
-    )
-
-
-def released_columns(grouping: Grouping) -> tuple[Column, ...]:
-    """The released relation's columns: keys, aggregates, then the hidden error bars of each aggregate."""
-    keys = [Column(f"k{i}", key.type) for i, key in enumerate(grouping.key_exprs)]
-    values = [Column(f"a{j}", a.type) for j, a in enumerate(grouping.aggregates)]
-    bars = [Column(f"_a{j}_{suffix}", FLOAT8) for j in range(len(values)) for suffix in ERROR_FUNCTIONS.values()]
-    return (*keys, *values, *bars)
-
-
-def has_aggregates(select: exp.Select) -> bool:
-    """Whether the query groups: GROUP BY, HAVING, DISTINCT or an aggregate function of its own level."""
-    if any(select.args.get(key) for key in ("group", "having", "distinct")):
-        return True
-    parts = [*select.expressions, *([select.args["order"]] if select.args.get("order") else [])]
-    return any(_aggregates_in(part) for part in parts)
-
-
-def _is_aggregate(node: exp.Expr) -> bool:
-    return isinstance(node, exp.AggFunc) or chooses(node)
-
-
-def _aggregates_in(node: exp.Expr) -> bool:
-    if isinstance(node, exp.Query | exp.Subquery):
-        return False
-    if isinstance(node, exp.Window):
-        inner = list(node.this.iter_expressions()) if isinstance(node.this, exp.AggFunc) else [node.this]
-        return any(_aggregates_in(child) for child in (*inner, *_window_parts(node)))
-    if _is_aggregate(node):
-        return True
-    return any(_aggregates_in(child) for child in node.iter_expressions())
-
-
-def _window_parts(node: exp.Window) -> list[exp.Expr]:
-    return [child for key, child in _children(node) if key != "this"]
-
-
-def _children(node: exp.Expr) -> list[tuple[str, exp.Expr]]:
-    found = []
-    for key, value in node.args.items():
-        for child in value if isinstance(value, list) else [value]:
-            if isinstance(child, exp.Expr):
-                found.append((key, child))
-    return found
-
-
-def key_nodes(select: exp.Select, fields: tuple[Field, ...]) -> list[exp.Expr]:
-    """The group keys as expressions: names, ordinals, aliases, GROUP BY ALL, or the columns of SELECT DISTINCT."""
-    group = select.args.get("group")
-    if group is None:
-        keys_only = select.args.get("distinct") is not None and not any(_aggregates_in(e) for e in select.expressions)
-        nodes = list(select.expressions) if keys_only else []
-    elif group.args.get("all"):
-        nodes = [e for e in select.expressions if not _aggregates_in(e)]
-    else:
-        nodes = [leaf for node in group.expressions for leaf in _set_leaves(node)]
-        only(group, "expressions")
-    return [_key_node(node, select, fields) for node in nodes]
-
-
-def _set_leaves(node: exp.Expr) -> list[exp.Expr]:
-    """The keys inside ROLLUP, CUBE and GROUPING SETS."""
-    if isinstance(node, exp.Rollup | exp.Cube | exp.GroupingSets | exp.Tuple):
-        return [leaf for inner in node.expressions for leaf in _set_leaves(inner)]
-    return [node]
-
-
-def _key_node(node: exp.Expr, select: exp.Select, fields: tuple[Field, ...]) -> exp.Expr:
-    """GROUP BY 2, GROUP BY alias, GROUP BY expression; an input column wins over an alias, as in Postgres."""
-    node = unwrap(node)
-    if isinstance(node, exp.Literal) and not node.args.get("is_string"):
-        index = int(node.this) if str(node.this).isdigit() else 0
-        if not 1 <= index <= len(select.expressions):
-            raise refuse(f"GROUP BY position {node.this} is not in select list", node, sqlstate="42P10")
-        node = select.expressions[index - 1]
-    elif isinstance(node, exp.Column) and not node.args.get("table"):
-        name = name_of(node.this)
-        if all(f.name != name for f in fields):
-            aliased = [e for e in select.expressions if isinstance(e, exp.Alias) and output_name(e) == name]
-            node = aliased[0] if aliased else node
-    return unwrap(node.this if isinstance(node, exp.Alias) else node)
-
-
-def _add_key(node: exp.Expr, grouping: Grouping) -> None:
-    if _aggregates_in(node):
-        raise refuse("aggregate functions are not allowed in GROUP BY", node, sqlstate=GROUPING)
-    key = narrowed(bind(node, grouping.context), grouping.source.known)
-    if key.type.kind is Kind.UNKNOWN:
-        key = grouping.context.coerce(key, TEXT, node) if isinstance(key, Lit) else key
-    if key.type.kind in (Kind.INTERVAL, Kind.TIME, Kind.JSON, Kind.BYTEA):
-        raise refuse(f"GROUP BY a value of type {key.type} is not supported", node)
-    text = canonical(key)
-    if text not in grouping.keys:
-        grouping.keys[text] = len(grouping.key_exprs)
-        grouping.key_exprs.append(key)
-        grouping.key_classes.add(type(node))
-        grouping.names.append(output_name(node))
-
-
-def _projection(node: exp.Expr, grouping: Grouping) -> exp.Expr:
-    inner = node.this if isinstance(node, exp.Alias) else node
-    if isinstance(unwrap(inner), exp.Star) or (isinstance(inner, exp.Column) and isinstance(inner.this, exp.Star)):
-        raise row_level(grouping.schema, node)
-    made = _rewritten(inner, grouping, frozenset())
-    return exp.Alias(this=made, alias=exp.to_identifier(output_name(node), quoted=True))
-
-
-def row_level(schema: Schema, node: exp.Expr) -> Rejected:
-    """The refusal of a query that asks for single rows of private tables."""
-    return refuse(
-        "Rows of a private table are never returned.",
-        node,
-        sqlstate="42501",
-        hint="Ask for aggregates, such as SELECT COUNT(*), AVG(x) FROM ... GROUP BY ...; "
-        "SELECT * FROM dpsql.columns shows what can be asked.",
-    )
-
-
-def _rewritten(node: exp.Expr, grouping: Grouping, aliases: frozenset[str]) -> exp.Expr:
-    """A node above the aggregation, reading released columns instead of private rows."""
-    if isinstance(node, exp.Ordered) and _is_alias(node.this, aliases):
-        return node.copy()
-    key = _as_key(node, grouping)
-    if key is not None:
-        return key
-    match node:
-        case exp.Filter() if _is_aggregate(node.this):
-            only(node, "expression")
-            return _released(_aggregate(node.this, node.args["expression"].this, grouping), grouping)
-        case exp.Anonymous() if str(node.this).lower() in ERROR_FUNCTIONS:
-            return _error_bar(node, grouping)
-        case exp.Window() if isinstance(node.this, exp.AggFunc):
-            return _rebuilt(node, grouping, aliases, keep_function=True)
-        case exp.Subquery():
-            return exp.Subquery(this=grouping.subquery(node.this))
-        case exp.Select() | exp.SetOperation():
-            return grouping.subquery(node)
-        case _ if _is_aggregate(node):
-            return _released(_aggregate(node, None, grouping), grouping)
-        case exp.Column():
-            return _bare_column(node, grouping)
-        case _:
-            return _rebuilt(node, grouping, aliases)
-
-
-def _is_alias(node: exp.Expr, aliases: frozenset[str]) -> bool:
-    """ORDER BY name: an output column's name wins over an input column's, as in Postgres."""
-    return isinstance(node, exp.Column) and not node.args.get("table") and name_of(node.this) in aliases
-
-
-def _as_key(node: exp.Expr, grouping: Grouping) -> exp.Expr | None:
-    """The released key column, where the node is one of the group keys."""
-    if type(node) not in grouping.key_classes or isinstance(node, exp.Literal):
-        return None
-    try:
-        text = canonical(bind(node, grouping.context))
-    except Rejected:
-        return None
-    index = grouping.keys.get(text)
-    return None if index is None else _reference(f"k{index}", grouping, node)
-
-
-def _reference(name: str, grouping: Grouping, at: exp.Expr) -> exp.Column:
-    """A column of the released relation, placed where the node it replaces stood."""
-    identifier = exp.to_identifier(name, quoted=True)
-    first = next((n for n in at.walk() if "start" in n.meta), None)
-    if first is not None:
-        identifier.meta.update(first.meta)
-    return exp.Column(this=identifier, table=exp.to_identifier(grouping.relation, quoted=True))
-
-
-def _rebuilt(node: exp.Expr, grouping: Grouping, aliases: frozenset[str], *, keep_function: bool = False) -> exp.Expr:
-    made = node.copy()
-    for key, value in node.args.items():
-        if isinstance(value, list):
-            made.set(key, [_rewritten(v, grouping, aliases) if isinstance(v, exp.Expr) else v for v in value])
-        elif isinstance(value, exp.Expr):
-            if keep_function and key == "this":
-                made.set(key, _rebuilt(value, grouping, aliases))
-            elif not isinstance(value, exp.Identifier | exp.Star | exp.DataType):
-                made.set(key, _rewritten(value, grouping, aliases))
-    return made
-
-
-def _bare_column(node: exp.Column, grouping: Grouping) -> exp.Expr:
-    bind(node, grouping.context)
-    raise refuse(
-        f'column "{node.sql("postgres")}" must appear in the GROUP BY clause or be used in an aggregate function',
-        node,
-        sqlstate=GROUPING,
-    )
-
-
-def _released(aggregate: Aggregate, grouping: Grouping) -> exp.Expr:
-    if aggregate.argument is None and aggregate.kind in ("quantile_cont", "quantile_disc"):
-        return constant(Lit(None, aggregate.type))
-    if grouping.sets:
-        return _summed(aggregate, grouping)
-    return _reference(f"a{_index(aggregate, grouping)}", grouping, exp.Null())
-
-
-def _summed(aggregate: Aggregate, grouping: Grouping) -> exp.Expr:
-    """An aggregate of a coarser group, from the cells of the finest: free, by adding up what is released."""
-    match aggregate.kind:
-        case "count" | "sum":
-            total = exp.Sum(this=_reference(f"a{_index(aggregate, grouping)}", grouping, exp.Null()))
-            type_ = exp.DataType.build(str(aggregate.type), dialect="postgres")
-            return exp.Cast(this=total, to=type_)
-        case "avg":
-            parts = [
-                _summed(replace(aggregate, kind="sum"), grouping),
-                _summed(replace(aggregate, kind="count", type=INT8), grouping),
-            ]
-            return exp.Div(this=parts[0], expression=exp.Nullif(this=parts[1], expression=exp.Literal.number(0)))
-        case _:
-            raise refuse(
-                f"{aggregate.kind.upper()} is not available with ROLLUP, CUBE or GROUPING SETS",
-                exp.Null(),
-                hint="Available: COUNT, SUM and AVG.",
-            )
-
-
-def _index(aggregate: Aggregate, grouping: Grouping) -> int:
-    """The aggregate's place in the release; equal ones share it."""
-    mine = _identity(aggregate)
-    for index, known in enumerate(grouping.aggregates):
-        if _identity(known) == mine:
-            return index
-    if len(grouping.aggregates) >= MAX_AGGREGATES:
-        raise Rejected(f"One query measures at most {MAX_AGGREGATES} different aggregates.", sqlstate=TOO_COMPLEX)
-    grouping.aggregates.append(aggregate)
-    return len(grouping.aggregates) - 1
-
-
-def _identity(aggregate: Aggregate) -> tuple[object, ...]:
-    argument = None if aggregate.argument is None else canonical(aggregate.argument)
-    condition = None if aggregate.condition is None else canonical(aggregate.condition)
-    second = None if aggregate.second is None else canonical(aggregate.second)
-    return aggregate.kind, aggregate.rank, argument, condition, second
-
-
-def _error_bar(node: exp.Anonymous, grouping: Grouping) -> exp.Expr:
-    """dp_stddev(agg), dp_interval_low(agg), dp_interval_high(agg): of one aggregate of this query."""
-    name = str(node.this).lower()
-    inner = unwrap(node.expressions[0]) if len(node.expressions) == 1 else node
-    condition = None
-    if isinstance(inner, exp.Filter):
-        inner, condition = inner.this, inner.args["expression"].this
-    if not _is_aggregate(inner):
-        raise refuse(f"{name} takes one aggregate, such as {name}(COUNT(*))", node)
-    index = _index(_aggregate(inner, condition, grouping), grouping)
-    return _reference(f"_a{index}_{ERROR_FUNCTIONS[name]}", grouping, node)
-
-
-def _aggregate(node: exp.Expr, condition: exp.Expr | None, grouping: Grouping) -> Aggregate:
-    made = _bound_aggregate(node, condition, grouping)
-    strict = made.argument is not None and _null_with(made.argument, grouping.source.tables)
-    if grouping.source.preserved and not strict:
+def aggregate(node: exp.Expr, condition: exp.Expr | None, source: Source, context: Context) -> Aggregate:
+    made = _bound_aggregate(node, condition, source, context)
+    strict = made.argument is not None and _null_with(made.argument, source.tables)
+    if source.preserved and not strict:
         raise refuse(
             "In an outer join that keeps public rows, an aggregate must ignore rows without a private match.",
             node,
-            hint=f"Use COUNT(column of {grouping.source.tables[0]}) instead of COUNT(*), or an inner join.",
+            hint=f"Use COUNT(column of {source.tables[0]}) instead of COUNT(*), or an inner join.",
         )
     return made
 
@@ -401,26 +48,25 @@ def _null_with(expr: Expr, tables: tuple[str, ...]) -> bool:
     return isinstance(expr, Call) and expr.op in _STRICT and any(_null_with(arg, tables) for arg in expr.args)
 
 
-def _bound_aggregate(node: exp.Expr, condition: exp.Expr | None, grouping: Grouping) -> Aggregate:
-    context = grouping.context
+def _bound_aggregate(node: exp.Expr, condition: exp.Expr | None, source: Source, context: Context) -> Aggregate:
     where = bind_condition(condition, context) if condition is not None else None
     match node:
         case exp.Count():
-            return _count(node, where, grouping)
+            return _count(node, where, source, context)
         case exp.Sum():
             only(node)
-            argument = _measured(node.this, "sum", context, grouping.source.known)
+            argument = _measured(node.this, "sum", context, source.known)
             return Aggregate("sum", argument, where, _result_type("sum", argument.type))
         case _ if type(node) in _STATISTICS:
             only(node, "expression")
             kind = _STATISTICS[type(node)]
-            argument = _measured(node.this, kind, context, grouping.source.known)
+            argument = _measured(node.this, kind, context, source.known)
             second = node.args.get("expression")
-            other = None if second is None else _measured(second, kind, context, grouping.source.known)
+            other = None if second is None else _measured(second, kind, context, source.known)
             type_ = FLOAT8 if other is not None else _result_type(kind, argument.type)
             return Aggregate(kind, argument, where, type_, other)
         case _ if chooses(node):
-            return choice(node, where, context, grouping.source.known)
+            return choice(node, where, context, source.known)
         case _:
             name = node.sql_names()[0] if isinstance(node, exp.Func) else type(node).__name__
             raise refuse(
@@ -444,25 +90,25 @@ _STATISTICS: dict[type[exp.Expr], AggregateKind] = {
 }
 
 
-def _count(node: exp.Count, where: Expr | None, grouping: Grouping) -> Aggregate:
+def _count(node: exp.Count, where: Expr | None, source: Source, context: Context) -> Aggregate:
     only(node, "big_int")
     argument = node.this
     if isinstance(argument, exp.Star) or argument is None:
         return Aggregate("count", None, where, INT8)
     if isinstance(argument, exp.Distinct):
-        return _count_distinct(argument, where, grouping)
-    bound = bind(argument, grouping.context)
+        return _count_distinct(argument, where, source, context)
+    bound = bind(argument, context)
     if is_constant(bound) and isinstance(bound, Lit) and bound.value is not None:
         return Aggregate("count", None, where, INT8)
     return Aggregate("count", bound, where, INT8)
 
 
-def _count_distinct(node: exp.Distinct, where: Expr | None, grouping: Grouping) -> Aggregate:
+def _count_distinct(node: exp.Distinct, where: Expr | None, source: Source, context: Context) -> Aggregate:
     only(node, "expressions")
     if len(node.expressions) != 1:
         raise refuse("COUNT(DISTINCT ...) takes one expression over private rows", node)
-    bound = bind(node.expressions[0], grouping.context)
-    if isinstance(bound, Col) and bound.name in grouping.source.units:
+    bound = bind(node.expressions[0], context)
+    if isinstance(bound, Col) and bound.name in source.units:
         return Aggregate("count_units", bound, where, INT8)
     return Aggregate("count_distinct", bound, where, INT8)
 
@@ -502,6 +148,3 @@ def _result_type(kind: str, type_: SqlType) -> SqlType:
     if kind == "sum" and type_.kind in (Kind.INT2, Kind.INT4):
         return INT8
     return NUMERIC
-
-
-__all__ = ["Grouping", "aggregation", "has_aggregates", "released_columns", "rewrite", "row_level"]

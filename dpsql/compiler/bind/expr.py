@@ -12,28 +12,31 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, tzinfo
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any
 
 from sqlglot import exp
 
 from dpsql.compiler import domains
-from dpsql.compiler.algebra import WIDE_MAX, Call, Case, Domain, Expr, Lit, Op
+from dpsql.compiler.algebra import Call, Case, Domain, Expr, Lit, Op
 from dpsql.compiler.bind import literals, temporal
+from dpsql.compiler.bind.numbers import (
+    arithmetic,
+    cast_number,
+    common_type,
+    extremum_domain,
+    family,
+    fold,
+    numeric,
+    sql_type,
+)
 from dpsql.compiler.bind.scope import Field, resolve
 from dpsql.compiler.parse import name_of, only, refuse, unwrap
 from dpsql.errors import (
-    BAD_PARAMETER,
-    NOT_SUPPORTED,
-    OUT_OF_RANGE,
     SYNTAX,
     TYPE_MISMATCH,
     UNDEFINED_FUNCTION,
     Rejected,
 )
-from dpsql.types import BOOL, FLOAT8, INT4, INT8, NUMERIC, TEXT, UNKNOWN, Kind, SqlType
-
-FLOAT_LIMIT = Fraction(10**290)
-FLOAT_FLOOR = Fraction(1, 10**290)
+from dpsql.types import BOOL, FLOAT8, INT4, NUMERIC, TEXT, UNKNOWN, Kind, SqlType
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,33 +121,6 @@ def _pair(left: exp.Expr, right: exp.Expr, context: Context) -> tuple[Expr, Expr
     if a.type.kind is Kind.UNKNOWN and b.type.kind is Kind.UNKNOWN:
         return _typed(a, TEXT, left, context), _typed(b, TEXT, right, context)
     return _typed(a, b.type, left, context), _typed(b, a.type, right, context)
-
-
-def family(type_: SqlType) -> str:
-    if type_.is_number:
-        return "number"
-    return "time" if type_.is_time else type_.kind.value
-
-
-def common_type(types: list[SqlType], node: exp.Expr) -> SqlType:
-    """The type of CASE, COALESCE, ...: the widest of one family."""
-    known = [t for t in types if t.kind is not Kind.UNKNOWN]
-    if not known:
-        return TEXT
-    if len({family(t) for t in known}) > 1:
-        raise refuse(f"types {known[0]} and {known[-1]} do not match", node, sqlstate=TYPE_MISMATCH)
-    if known[0].is_number:
-        return _number_type(known)
-    rank = [Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ]
-    return max(known, key=lambda t: rank.index(t.kind)) if known[0].is_time else known[0]
-
-
-def _number_type(types: list[SqlType]) -> SqlType:
-    if any(t.is_float for t in types):
-        return FLOAT8
-    if any(t.kind is Kind.NUMERIC for t in types):
-        return types[0] if all(t == types[0] for t in types) else NUMERIC
-    return INT8 if any(t.kind is Kind.INT8 for t in types) else INT4
 
 
 def boolean(op: Op, *args: Expr) -> Call:
@@ -306,14 +282,6 @@ def _number(expr: Expr, node: exp.Expr, context: Context) -> Expr:
     return expr
 
 
-def numeric(op: Op, args: tuple[Expr, ...], type_: SqlType, domain: Domain, node: exp.Expr) -> Expr:
-    """A numeric call, refused where its values could leave what the backend's arithmetic holds without an error."""
-    limit = WIDE_MAX if type_.is_integer else FLOAT_LIMIT
-    if domain.reach > limit or domain.grain < FLOAT_FLOOR:
-        raise refuse("this expression can grow too large", node, sqlstate=OUT_OF_RANGE, hint="Use fewer factors.")
-    return Call(op, args, type_, domain)
-
-
 def _arithmetic(op: Op) -> Rule:
     def rule(node: exp.Expr, context: Context) -> Expr:
         only(node, "expression", "typed", "safe")
@@ -326,58 +294,10 @@ def _arithmetic(op: Op) -> Rule:
         if a.type.kind is Kind.DATE and b.type.is_integer:
             return temporal.shift_days(op, a, b, node)
         a, b = _number(a, left, context), _number(b, right, context)
-        folded = _fold(op, a, b)
+        folded = fold(op, a, b)
         return folded if folded is not None else arithmetic(op, a, b, node)
 
     return rule
-
-
-def arithmetic(op: Op, a: Expr, b: Expr, node: exp.Expr) -> Expr:
-    """a op b over numbers, typed as Postgres does: integers stay integers, division by zero is NULL."""
-    type_ = _number_type([a.type, b.type])
-    if op in ("add", "sub", "mul") and type_.kind is Kind.NUMERIC:
-        type_ = NUMERIC
-    match op:
-        case "add":
-            domain = domains.add(a.domain, b.domain)
-        case "sub":
-            domain = domains.add(a.domain, domains.negate(b.domain))
-        case "mul":
-            domain = domains.multiply(a.domain, b.domain)
-        case "div" if type_.is_integer:
-            op, domain = "idiv", replace(domains.integral(domains.divide(a.domain, b.domain)), reach=a.domain.reach)
-        case "div":
-            domain = domains.divide(a.domain, b.domain)
-        case _:
-            if not type_.is_integer:
-                raise refuse("% takes integers over private rows", node)
-            domain = _modulo(a.domain, b.domain)
-    return numeric(op, (a, b), type_, domain, node)
-
-
-def _modulo(a: Domain, b: Domain) -> Domain:
-    if b.lower is None or b.upper is None:
-        return Domain(reach=b.reach, grain=Fraction(1))
-    largest = max(abs(b.lower), abs(b.upper)) - 1
-    lower = Fraction(0) if a.lower is not None and a.lower >= 0 else -largest
-    nullable = a.nullable or b.nullable or b.lower <= 0 <= b.upper
-    return Domain(lower, max(largest, Fraction(0)), nullable=nullable, reach=b.reach, grain=Fraction(1))
-
-
-def _fold(op: Op, a: Expr, b: Expr) -> Lit | None:
-    """Constants are computed exactly here: 0.06 + 0.01 is 0.07, not a binary approximation."""
-    if not isinstance(a, Lit) or not isinstance(b, Lit) or a.type.is_float or b.type.is_float:
-        return None
-    if a.value is None or b.value is None or op not in ("add", "sub", "mul"):
-        return None
-    x, y = a.value, b.value
-    if not isinstance(x, bool | str) and not isinstance(y, bool | str):
-        result: Any = x + y if op == "add" else x - y if op == "sub" else x * y  # type: ignore[operator]
-        integral = isinstance(result, int)
-        if abs(result) >= (2**63 if integral else 10**30) or 0 < abs(result) < Fraction(1, 10**30):
-            return None
-        return Lit(result, (INT4 if abs(result) < 2**31 else INT8) if integral else NUMERIC)
-    return None
 
 
 def _negative(node: exp.Expr, context: Context) -> Expr:
@@ -487,22 +407,6 @@ def as_type(value: Expr, type_: SqlType, context: Context, node: exp.Expr) -> Ex
     return temporal.cast(value, type_, node)
 
 
-def cast_number(value: Expr, type_: SqlType, node: exp.Expr) -> Expr:
-    """CAST between numbers: to integers rounds half away from zero and stays inside the type."""
-    if type_.is_integer:
-        limit = domains.INTEGER_REACH[type_.kind]
-        domain = domains.integral(value.domain)
-        return numeric("to_int", (value,), type_, Domain(
-            domain.lower, domain.upper, nullable=domain.nullable, reach=min(domain.reach, limit), grain=Fraction(1)
-        ), node)  # fmt: skip
-    if type_.kind is Kind.NUMERIC:
-        if type_.scale is not None and type_.precision is not None:
-            domain = domains.widen(value.domain, Fraction(10) ** -type_.scale)
-            return numeric("round", (value, Lit(type_.scale, INT4)), type_, domain, node)
-        return numeric("to_numeric", (value,), NUMERIC, value.domain, node)
-    return numeric("to_float", (value,), type_, value.domain, node)
-
-
 def _coalesce(node: exp.Expr, context: Context) -> Expr:
     only(node, "expressions", "is_nvl", "is_null")
     nodes = [node.this, *node.args.get("expressions", [])]
@@ -525,21 +429,9 @@ def _extremum(op: Op) -> Rule:
         values = _same_type([(n, bind(n, context)) for n in nodes], node, context)
         if not values[0].type.is_number:
             raise refuse(f"{op.upper()} takes numbers over private rows", node)
-        return Call(op, tuple(values), values[0].type, _extremum_domain(op, [v.domain for v in values]))
+        return Call(op, tuple(values), values[0].type, extremum_domain(op, [v.domain for v in values]))
 
     return rule
-
-
-def _extremum_domain(op: Op, parts: list[Domain]) -> Domain:
-    """LEAST/GREATEST ignore NULLs: arguments that are never NULL bound the result on one side."""
-    hulled = domains.hull(parts)
-    sure = [p for p in parts if not p.nullable]
-    lower, upper = hulled.lower, hulled.upper
-    if op == "least":
-        upper = min((p.upper for p in sure if p.upper is not None), default=upper)
-    else:
-        lower = max((p.lower for p in sure if p.lower is not None), default=lower)
-    return Domain(lower, upper, nullable=not sure, reach=hulled.reach, grain=hulled.grain)
 
 
 def _cast(node: exp.Expr, context: Context) -> Expr:
@@ -565,20 +457,6 @@ def _cast(node: exp.Expr, context: Context) -> Expr:
         node,
         hint="Cast the aggregated result instead, or declare the column with the type you need.",
     )
-
-
-def sql_type(node: exp.DataType, at: exp.Expr) -> SqlType:
-    """The type that a cast names."""
-    kind = _TYPES.get(str(getattr(node.this, "value", node.this)))
-    if kind is None:
-        raise refuse(f"type {node.sql('postgres').lower()} is not supported", at, sqlstate=NOT_SUPPORTED)
-    if kind is Kind.NUMERIC and node.expressions:
-        numbers = [int(p.name) for p in node.expressions]
-        scale = numbers[1] if len(numbers) > 1 else 0
-        if not 1 <= numbers[0] <= 38 or not 0 <= scale <= min(numbers[0], 15):
-            raise refuse("numeric precision must be 1..38 and scale 0..15", at, sqlstate=BAD_PARAMETER)
-        return SqlType(kind, numbers[0], scale)
-    return SqlType(kind)
 
 
 def _text(op: Op) -> Rule:
@@ -703,20 +581,5 @@ _RULES: dict[type[exp.Expr], Rule] = {
     exp.Exists: _exists,
 }
 
-_TYPES = {
-    "INT": Kind.INT4,
-    "BIGINT": Kind.INT8,
-    "SMALLINT": Kind.INT2,
-    "DOUBLE": Kind.FLOAT8,
-    "FLOAT": Kind.FLOAT4,
-    "DECIMAL": Kind.NUMERIC,
-    "TEXT": Kind.TEXT,
-    "VARCHAR": Kind.TEXT,
-    "BOOLEAN": Kind.BOOL,
-    "DATE": Kind.DATE,
-    "TIMESTAMP": Kind.TIMESTAMP,
-    "TIMESTAMPTZ": Kind.TIMESTAMPTZ,
-    "UUID": Kind.UUID,
-}
 
 __all__ = ["Context", "bind", "bind_condition", "name_of", "parameter_index"]

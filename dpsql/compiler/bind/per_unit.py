@@ -28,8 +28,8 @@ from dpsql.compiler.algebra import (
     conjunction,
     substitute,
 )
-from dpsql.compiler.bind.aggregates import key_nodes
 from dpsql.compiler.bind.expr import Context, bind, bind_condition
+from dpsql.compiler.bind.grouping import key_nodes
 from dpsql.compiler.bind.joins import Numbers
 from dpsql.compiler.bind.scope import Field, Source
 from dpsql.compiler.parse import only, refuse

@@ -13,9 +13,9 @@ from sqlglot import exp
 from dpsql.compiler import domains
 from dpsql.compiler.algebra import Col, Expr, Lit, Node, Project, UnionAll
 from dpsql.compiler.bind import temporal
-from dpsql.compiler.bind.expr import cast_number, common_type
 from dpsql.compiler.bind.joins import Numbers
 from dpsql.compiler.bind.literals import coerce
+from dpsql.compiler.bind.numbers import cast_number, common_type
 from dpsql.compiler.bind.scope import Field, Source
 from dpsql.compiler.parse import refuse
 from dpsql.types import SqlType
