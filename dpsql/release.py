@@ -170,54 +170,89 @@ class Estimate:
 
 def released_relation(planned: PlannedRelease, made: Release) -> Relation:
     """The released columns: keys, aggregates, and each aggregate's standard deviation and 95 % interval."""
+    scales = tuple(_scale(measurement) for measurement in planned.measurements)
+    frames = tuple(_frame(output) for output in planned.outputs)
     rows = []
     for key, cells in zip(made.keys, made.cells, strict=True):
-        found = [_estimate(output, cells, planned.measurements) for output in planned.outputs]
+        found = [_estimate(o, cells, scales, frame) for o, frame in zip(planned.outputs, frames, strict=True)]
         bars = [bar for e in found for bar in (e.stddev, e.low, e.high)]
         rows.append((*key, *(e.value for e in found), *bars))
     return Relation(planned.columns, tuple(rows))
 
 
-def _estimate(output: Output, cells: tuple[int, ...], measurements: tuple[Measurement, ...]) -> Estimate:
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """What a measurement's cells mean, found once for all rows: units per grid step as a ratio, and the noise."""
+
+    numerator: int
+    denominator: int
+    stddev: float
+    error95: float
+    wide: float
+    """Standard deviations to the end of a 95 % interval."""
+
+    def units(self, cell: int) -> float:
+        return cell * self.numerator / self.denominator
+
+
+def _scale(measurement: Measurement) -> Scale:
+    wide = 1.96 if isinstance(measurement.mechanism, DiscreteGaussian) else 2.12
+    return Scale(*measurement.resolution.as_integer_ratio(), measurement.stddev, measurement.error95, wide)
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """Where a statistic's values lie: the centre of its grid, and what the exact statistic cannot leave."""
+
+    centre: float
+    least: float
+    most: float
+
+
+def _frame(output: Output) -> Frame:
+    if not isinstance(output, MomentOutput):
+        return Frame(0.0, -inf, inf)
+    return Frame(float(output.grid.centre * output.grid.resolution), *_range(output))
+
+
+def _estimate(output: Output, cells: tuple[int, ...], scales: tuple[Scale, ...], frame: Frame) -> Estimate:
     match output:
         case CountOutput(cell=index):
-            return _around((cells[index] * 2 + ONE) // (2 * ONE), cells[index] / ONE, measurements[index])
+            return _around((cells[index] * 2 + ONE) // (2 * ONE), cells[index] / ONE, scales[index])
         case SumOutput(cell=index, resolution=resolution, type=type_):
             exact = cells[index] * resolution
-            return _around(_as_number(exact, type_), float(exact), measurements[index])
+            return _around(_as_number(exact, type_), float(exact), scales[index])
         case MomentOutput():
-            return _statistic(output, cells, measurements)
+            return _statistic(output, cells, scales, frame)
         case HistogramOutput(histogram=index, bins=bins, type=type_):
-            place = cells[len(measurements) + index]
+            place = cells[len(scales) + index]
             if isinstance(bins, NumberBins):
                 return Estimate(_as_number(bins.value(place), type_))
             return Estimate(shown(bins.value(place), type_))
 
 
-def _around(value: Value, exact: float, measurement: Measurement) -> Estimate:
-    error = measurement.error95
-    return Estimate(value, measurement.stddev, exact - error, exact + error)
+def _around(value: Value, exact: float, scale: Scale) -> Estimate:
+    return Estimate(value, scale.stddev, exact - scale.error95, exact + scale.error95)
 
 
-def _statistic(output: MomentOutput, cells: tuple[int, ...], measurements: tuple[Measurement, ...]) -> Estimate:
+def _statistic(output: MomentOutput, cells: tuple[int, ...], scales: tuple[Scale, ...], frame: Frame) -> Estimate:
     """A statistic of noisy moments, inside its bounds. Its error is propagated through each moment's own noise.
 
     The standard deviation is the root of the sum over moments of half the squared change that one standard deviation
     up or down makes: first order, and exact for linear statistics; moments have independent noise.
     """
     places = dict(output.cells)
-    exact = {power: float(cells[place] * measurements[place].resolution) for power, place in places.items()}
-    value = _from_moments(output, exact)
+    exact = {power: scales[place].units(cells[place]) for power, place in places.items()}
+    value = min(max(_from_moments(output, exact, frame), frame.least), frame.most)
     spread = 0.0
     for power, place in places.items():
-        step = measurements[place].stddev
-        up = _from_moments(output, {**exact, power: exact[power] + step}, clamped=False)
-        down = _from_moments(output, {**exact, power: exact[power] - step}, clamped=False)
+        step = scales[place].stddev
+        up = _from_moments(output, {**exact, power: exact[power] + step}, frame)
+        down = _from_moments(output, {**exact, power: exact[power] - step}, frame)
         spread += ((up - down) / 2) ** 2
     deviation = sqrt(spread)
-    wide = 1.96 if isinstance(measurements[0].mechanism, DiscreteGaussian) else 2.12
-    least, most = _range(output)
-    low, high = max(value - wide * deviation, least), min(value + wide * deviation, most)
+    reach = scales[0].wide * deviation
+    low, high = max(value - reach, frame.least), min(value + reach, frame.most)
     return Estimate(_as_number(Fraction(value), output.type), deviation, low, high)
 
 
@@ -239,13 +274,13 @@ def _range(output: MomentOutput) -> tuple[float, float]:
             return 0.0, most if output.kind == "var_samp" else sqrt(most)
 
 
-def _from_moments(output: MomentOutput, moments: dict[tuple[int, int], float], *, clamped: bool = True) -> float:
+def _from_moments(output: MomentOutput, moments: dict[tuple[int, int], float], frame: Frame) -> float:
     """The statistic of centred moments; the count is taken as at least 1 (2 for sample statistics)."""
     n = max(moments[0, 0], 2.0 if output.kind.endswith("samp") else 1.0)
     mean = {power: total / n for power, total in moments.items()}
     match output.kind:
         case "avg":
-            value = float(output.grid.centre * output.grid.resolution) + mean[1, 0]
+            value = frame.centre + mean[1, 0]
         case "covar_pop" | "covar_samp":
             value = mean[1, 1] - mean[1, 0] * mean[0, 1]
         case "corr":
@@ -255,9 +290,7 @@ def _from_moments(output: MomentOutput, moments: dict[tuple[int, int], float], *
             value = max(mean[2, 0] - mean[1, 0] ** 2, 0.0)
     if output.kind.endswith("samp"):
         value *= n / (n - 1)
-    value = sqrt(value) if output.kind.startswith("stddev") else value
-    least, most = _range(output)
-    return min(max(value, least), most) if clamped else value
+    return sqrt(value) if output.kind.startswith("stddev") else value
 
 
 def _as_number(value: Fraction, type_: SqlType) -> Value:
