@@ -1,0 +1,1 @@
+"""What the proxy adds to its backend's own time: `python -m tests.bench`."""

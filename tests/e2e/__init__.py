@@ -1,0 +1,1 @@
+"""The product end to end: a served proxy, real clients, hostile ones."""
