@@ -1,24 +1,32 @@
-"""The documents stay true: statements and refusals are run, policies checked, links and names of tests looked up."""
+"""The documents stay true: statements, refusals and commands are run, policies checked, links and tests looked up.
+
+The manual of SQL shows golden cases, which `tests/golden` compares.
+"""
 
 from __future__ import annotations
 
 import json
 import re
+import shlex
+import shutil
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
 import psycopg
 import pytest
+from click.testing import CliRunner
 
 from dpsql.backends import open_backend
 from dpsql.backends.inspect import inspect
+from dpsql.cli import dpsql
 from dpsql.commands.demo import DATABASE, PASSWORD, USER, Place, prepare, proxy
 from dpsql.commands.local import open_session, run
 from dpsql.policy.load import load
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
+MANUAL = ROOT / "docs" / "sql.md"
 Client = psycopg.Connection[tuple[object, ...]]
 
 
@@ -52,7 +60,8 @@ def client(place: Place) -> Iterator[Client]:
 
 
 def test_statements_are_answered(client: Client) -> None:
-    statements = [s for block in fenced("sql") for s in block.split(";\n") if s.strip()]
+    blocks = fenced("sql", *(path for path in DOCUMENTS if path != MANUAL))
+    statements = [s for block in blocks for s in block.split(";\n") if s.strip()]
     assert len(statements) > 5
     for statement in statements:
         assert client.execute(statement.encode()).fetchall(), statement
@@ -74,6 +83,17 @@ def _told(client: Client, statement: str) -> list[str]:
     except psycopg.Error as error:
         return [f"ERROR:  {error.diag.message_primary}", f"HINT:  {error.diag.message_hint}"]
     return ["|".join(column.name for column in cursor.description or ()), f"({cursor.rowcount} rows)"]
+
+
+def test_commands_run(place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shutil.copytree(place.folder, tmp_path, dirs_exist_ok=True)
+    shutil.copy(place.policy, tmp_path / "policy.yaml")
+    monkeypatch.chdir(tmp_path)
+    commands = [line for block in fenced("shell") for line in block.splitlines()]
+    assert len(commands) > 5
+    for command in commands:
+        done = CliRunner().invoke(dpsql, shlex.split(command)[1:])
+        assert done.exit_code == 0, f"{command}: {done.output}"
 
 
 def test_python_runs(client: Client, capsys: pytest.CaptureFixture[str]) -> None:
