@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import threading
 import time
 from collections.abc import Iterator
@@ -181,31 +182,34 @@ def test_a_changed_policy_spends_on(make_policy: MakePolicy) -> None:
     with serving(policy) as proxy, client(proxy) as alice:
         ask(alice, "SELECT COUNT(*) FROM people")
         assert proxy.refusal(alice, "SELECT COUNT(*) FROM visits").sqlstate == "53400"
-    policy.write_text(
-        policy.read_text().replace("{epsilon: 1, delta: 1e-5}, epsilon: 1,", "{epsilon: 2, delta: 1e-5}, epsilon: 1,")
-    )
+    old = shutil.copy(policy, policy.with_name("old.yaml"))
+    text = policy.read_text()
+    policy.write_text(text.replace("{epsilon: 1, delta: 1e-5}, epsilon: 1,", "{epsilon: 2, delta: 1e-5}, epsilon: 1,"))
+    assert dpsql("serve", str(policy), "--listen", "127.0.0.1:0").returncode == 1
+    accepted = dpsql("check", str(policy), "--against", str(old), "--accept")
+    assert accepted.returncode == 0, accepted.stderr
     with serving(policy) as proxy, client(proxy) as alice:
         ask(alice, "SELECT COUNT(*) FROM visits")
         assert proxy.refusal(alice, "SELECT COUNT(*) FROM people WHERE age > 5").sqlstate == "53400"
 
 
-@pytest.mark.parametrize("damage", ["missing", "truncated", "flipped"])
-def test_a_damaged_ledger_is_not_served(make_policy: MakePolicy, damage: str) -> None:
-    policy = make_policy("duckdb", "clean", Terms())
-    with serving(policy) as proxy, client(proxy) as alice:
-        ask(alice, "SELECT city, COUNT(*) FROM people GROUP BY city")
-    file = next(policy.parent.glob("*.ledger"))
-    whole = file.read_bytes()
-    for extra in policy.parent.glob("*.ledger-*"):
-        extra.unlink()
-    if damage == "missing":
+def test_a_damaged_ledger_is_not_served(make_policy: MakePolicy, tmp_path: Path) -> None:
+    original = make_policy("duckdb", "clean", Terms())
+    asked = dpsql("query", str(original), "--user", "alice", "SELECT city, COUNT(*) FROM people GROUP BY city")
+    assert asked.returncode == 0, asked.stderr
+    whole = next(original.parent.glob("*.ledger")).read_bytes()
+    at = whole.index(b"alice")
+    damages = {
+        "missing": None,
+        "truncated": whole[: len(whole) // 2],
+        "flipped": whole[:at] + b"alicf" + whole[at + 5 :],
+    }
+    for name, damaged in damages.items():
+        policy = shutil.copytree(original.parent, tmp_path / name) / original.name
+        file = next(policy.parent.glob("*.ledger"))
         file.unlink()
-    elif damage == "truncated":
-        file.write_bytes(whole[: len(whole) // 2])
-    else:
-        at = whole.index(b"alice")
-        file.write_bytes(whole[:at] + b"alicf" + whole[at + 5 :])
-    done = dpsql("query", str(policy), "--user", "alice", "SELECT COUNT(*) FROM people")
-    assert done.returncode == 1, done
-    assert "Traceback" not in done.stderr
-    assert done.stdout == ""
+        if damaged is not None:
+            file.write_bytes(damaged)
+        done = dpsql("query", str(policy), "--user", "alice", "SELECT COUNT(*) FROM people")
+        assert (name, done.returncode, done.stdout) == (name, 1, "")
+        assert "Traceback" not in done.stderr

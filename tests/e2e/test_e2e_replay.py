@@ -38,5 +38,4 @@ def test_keys_do_not_depend_on_the_process(make_policy: MakePolicy) -> None:
     policy = make_policy("duckdb", "clean", Terms())
     first = keys(policy, "1")
     assert len(first) == len(AGGREGATES)
-    for seed in ("2", "3"):
-        assert keys(policy, seed) == first
+    assert keys(policy, "2") == first

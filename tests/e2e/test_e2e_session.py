@@ -83,6 +83,11 @@ def test_the_catalog_shows_what_is_declared_only(clean: Proxy, alice: Client) ->
     assert rows in (0, -1)
 
 
+def test_the_views_that_hints_name(alice: Client) -> None:
+    assert ask(alice, "SELECT * FROM dpsql.columns")
+    assert ask(alice, "SELECT * FROM dpsql.budget")
+
+
 def test_catalog_faults_keep_the_session(alice: Client, clean: Proxy) -> None:
     for query in ("SELECT * FROM pg_nothing", "SELECT pg_nothing()", "SELECT nothing FROM pg_class"):
         assert clean.refusal(alice, query).sqlstate not in (None, "58000")
