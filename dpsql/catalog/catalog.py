@@ -96,7 +96,7 @@ class Catalog:
         """Raises Rejected, 57014 where `cancel` or the time limit stopped it."""
         tree = self._tree(text)
         query = self._rewritten(text, tree, context, [value for _, value in parameters])
-        found = self._database().run(query, cancel)
+        found = self._database().run(query, cancel, context.timeout)
         columns = _columns(tree, found.columns)
         return Relation(columns, tuple(tuple(map(_value, row, columns)) for row in found.rows))
 

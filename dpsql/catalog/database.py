@@ -108,17 +108,17 @@ class Database:
             self._described.put(query.sql, columns)
         return columns
 
-    def run(self, query: Rewritten, cancel: Cancel | None = None) -> Found:
+    def run(self, query: Rewritten, cancel: Cancel | None = None, timeout: float | None = None) -> Found:
         """Raises Rejected: 0A000 for what DuckDB cannot do, 57014 when stopped, 54001 over the rows."""
         found = self._found.get(query.sql)
         if found is None:
             self._store(query.relations)
-            found = self._run(query.sql, cancel)
+            found = self._run(query.sql, cancel, timeout)
             if query.lasting and len(found.rows) <= MAX_KEPT:
                 self._found.put(query.sql, found)
         return found
 
-    def _run(self, sql: str, cancel: Cancel | None) -> Found:
+    def _run(self, sql: str, cancel: Cancel | None, timeout: float | None = None) -> Found:
         expired = threading.Event()
         cursor = self._connection.cursor()
 
@@ -128,7 +128,7 @@ class Database:
 
         interruptible = nullcontext() if cancel is None else cancel.interrupting(cursor.interrupt)
         try:
-            with self._watchdog.watch(MAX_SECONDS, expire), interruptible:
+            with self._watchdog.watch(min(timeout or MAX_SECONDS, MAX_SECONDS), expire), interruptible:
                 rows = cursor.execute(sql).fetchmany(MAX_ROWS + 1)
                 columns = tuple((str(name), str(type)) for name, type, *_ in cursor.description or ())
         except duckdb.InterruptException:

@@ -35,7 +35,7 @@ def expression(node: exp.Expr) -> exp.Expr:
         case exp.Anonymous() if function_name(node) == "generate_subscripts" and not isinstance(node.parent, exp.Table):
             return _subscripts(node)
         case exp.EQ() | exp.NEQ():
-            return _no_function(node)
+            return _compared(node)
         case exp.Column() if name_of(node.this) == "tableoid":
             return _table_oid(node)
         case _:
@@ -58,9 +58,19 @@ def _json_object(node: exp.Anonymous) -> exp.Expr:
     return exp.Anonymous(this="json_object", expressions=items)
 
 
-def _no_function(node: exp.EQ | exp.NEQ) -> exp.Expr:
+def _compared(node: exp.EQ | exp.NEQ) -> exp.Expr:
     """A regproc column compared with 0: here such columns hold names, and '-' for none."""
     sides = (node.this, node.expression)
+    called = [side.name.lower() for side in sides]
+    for side, name, other in zip(sides, called, reversed(called), strict=True):
+        # Of two reg values one is a number already: then both are compared as numbers.
+        if (
+            isinstance(side, exp.Anonymous)
+            and name.startswith(f"{PREFIX}reg")
+            and name.endswith("_name")
+            and other.startswith(f"{PREFIX}to_reg")
+        ):
+            side.replace(side.expressions[0])
     if any(_column_type(side) == _REGPROC for side in sides):
         for side in sides:
             if isinstance(side, exp.Literal) and not side.is_string and side.this == "0":
@@ -165,6 +175,8 @@ def _cast(node: exp.Cast) -> exp.Expr:
     text = node.args["to"].sql(dialect="postgres").lower().removeprefix(f"{PG_CATALOG}.").replace('"', "")
     base, brackets, _ = text.partition("[")
     base = base.partition("(")[0].strip()
+    if base == "regtype":
+        return exp.Anonymous(this=f"{PREFIX}regtype_names", expressions=[node.this.copy()])
     if base in _TYPES:
         kind = _TYPES[base] + ("[]" if brackets else "")
         return exp.cast(node.this.copy(), exp.DataType.build(kind, dialect="duckdb"))

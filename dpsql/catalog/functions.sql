@@ -37,6 +37,9 @@ CREATE MACRO pgf_format_type(x, m) AS CASE
 
 CREATE MACRO pgf_regtype_name(x) AS CASE WHEN x = 0 THEN '-' ELSE coalesce(pgf_type_name(x), x::VARCHAR) END;
 
+CREATE MACRO pgf_regtype_names(x) AS CASE WHEN len(x) = 0 THEN []
+  WHEN x IS NOT NULL THEN (SELECT list(pgf_regtype_name(z_item)) FROM (SELECT unnest(x) AS z_item)) END;
+
 CREATE MACRO pgf_to_regtype(x) AS (
   SELECT min(z_oid) FROM pgc.z_type
   WHERE replace(replace(x::VARCHAR, 'pg_catalog.', ''), '"', '') IN (z_name, z_shown, z_oid::VARCHAR));

@@ -27,7 +27,8 @@ _NAMES = words(
 _TYPES = {
     "name": NAME, "char": CHAR, "oid": OID, "text": TEXT, "varchar": VARCHAR, "character varying": VARCHAR,
     "bool": BOOL, "boolean": BOOL, "int": INT4, "int4": INT4, "integer": INT4, "smallint": INT2, "bigint": INT8,
-    "text[]": 1009, "varchar[]": 1009, "bigint[]": 1016, "integer[]": 1007, "name[]": 1003, "oid[]": 1028, "smallint[]": 1005, "int[]": 1007, "oidvector": 30, "int2vector": 22,
+    "text[]": 1009, "varchar[]": 1009, "name[]": 1003, "oid[]": 1028, "smallint[]": 1005, "int[]": 1007,
+    "integer[]": 1007, "bigint[]": 1016, "oidvector": 30, "int2vector": 22,
 }  # fmt: skip
 _FIRST_ARGUMENT = (
     exp.Order,
@@ -104,7 +105,8 @@ def _sources(first: exp.Expr | None, joined: exp.Expr) -> list[exp.Expr]:
     found: list[exp.Expr] = []
     for item in items:
         inside = item.this if isinstance(item, exp.Subquery | exp.Paren) and not item.alias else None
-        found += _sources(item, inside) if isinstance(inside, exp.Table) else [item]
+        nested = isinstance(inside, exp.Table | exp.Subquery | exp.Paren)
+        found += _sources(item, inside) if inside is not None and nested else [item]
     return found
 
 
@@ -132,7 +134,7 @@ def _source(item: exp.Expr, common: Scope) -> Columns:
             return _aliased(tuple((c.name, DOMAINS.get(c.type_oid, c.type_oid)) for c in columns), alias)
         case exp.Table() | exp.Unnest():
             inner = item.this if isinstance(item, exp.Table) else item
-            return ((item.alias or function_name(inner), _type(inner, {}, common)),)
+            return _aliased(((item.alias or function_name(inner), _type(inner, {}, common)),), alias)
         case _:
             return _aliased(_query(item, common, {}), alias)
 

@@ -5,6 +5,7 @@ Decides by the resolved names of the parsed query, never by its text. A query th
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from enum import Enum, unique
 from functools import lru_cache
@@ -30,6 +31,10 @@ class Routed:
     tree: exp.Query | None = None
 
 
+_OID_ARRAYS = re.compile(r"::\s*(oid|regclass|regtype|regproc)\s*\[\s*\]", re.IGNORECASE)
+"""Casts that sqlglot reads only where their type has a schema."""
+
+
 @lru_cache(maxsize=512)
 def route(text: str) -> Routed:
     """Where a query belongs. What does not parse is left to the engine, which says why.
@@ -37,7 +42,7 @@ def route(text: str) -> Routed:
     Raises Rejected 42501 for a query over both catalog and other tables.
     """
     try:
-        tree = parse(text)
+        tree = parse(_OID_ARRAYS.sub(r"::pg_catalog.\1[]", text))
     except Rejected:
         return Routed(Route.ENGINE)
     named = [table for table in tree.find_all(exp.Table) if _is_named(table) and not is_cte(table)]

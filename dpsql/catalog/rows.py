@@ -48,12 +48,13 @@ def table_oid(name: str) -> int:
 def rows_for(schema: Schema, user: str) -> Rows:
     """All rows, by (schema, relation)."""
     tables, shown = visible(schema, user), views(schema, user)
+    tied = {table.name for reference in references(tables) for table in (reference.table, reference.parent)}
     database = schema.policy.dataset
     rows: Rows = {key: list(found) for key, found in snapshot().rows.items()}
     parts = (
         _system_rows(),
         _server_rows(database, user),
-        *(_table_rows(schema, table) for table in tables),
+        *(_table_rows(schema, table, table.name in tied) for table in tables),
         *(_key_rows(key) for key in keys(tables)),
         *(_reference_rows(reference) for reference in references(tables)),
         *(_view_rows(view) for view in shown),
@@ -153,11 +154,16 @@ def _attribute(table: int, number: int, name: str, type_oid: int, modifier: int,
 # --- tables --------------------------------------------------------------------------------------------------------
 
 
-def _table_rows(schema: Schema, table: SchemaTable) -> Named:
+def _table_rows(schema: Schema, table: SchemaTable, tied: bool) -> Named:
+    """`tied`: by a foreign key to another table, which Postgres has triggers for, and psql looks for them first."""
     oid = table_oid(table.name)
     yield (
         "pg_class",
-        {**_class(oid, table.name, _PUBLIC, "r", len(table.columns)), "relhasindex": bool(table.key)},
+        {
+            **_class(oid, table.name, _PUBLIC, "r", len(table.columns)),
+            "relhasindex": bool(table.key),
+            "relhastriggers": tied,
+        },
     )
     yield (
         "pg_tables",
@@ -167,7 +173,7 @@ def _table_rows(schema: Schema, table: SchemaTable) -> Named:
             "tableowner": _OWNER_NAME,
             "hasindexes": bool(table.key),
             "hasrules": False,
-            "hastriggers": False,
+            "hastriggers": tied,
             "rowsecurity": False,
         },
     )

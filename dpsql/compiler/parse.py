@@ -16,6 +16,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 from sqlglot.parsers.postgres import PostgresParser
 
+from dpsql.compiler.tokens import TokenKind, scan
 from dpsql.errors import NOT_SUPPORTED, SYNTAX, TOO_COMPLEX, Rejected
 
 MAX_HEIGHT = 150
@@ -29,7 +30,7 @@ PostgresParser.FUNCTION_PARSERS.pop("DATE_PART", None)
 def parse(text: str) -> exp.Query:
     """One query; raises `Rejected` 42601 with the position of the first syntax error."""
     try:
-        trees = sqlglot.parse(text, read="postgres")
+        trees = sqlglot.parse(_readable(text), read="postgres")
     except SqlglotError as error:
         raise _syntax_error(error, text) from None
     except RecursionError:
@@ -48,6 +49,20 @@ def parse(text: str) -> exp.Query:
             hint="Write SELECT ... FROM ...; data and definitions cannot be changed through this proxy.",
         )
     return tree
+
+
+_TIGHT_PARAMETER = re.compile(r"\$[0-9]+[^\s$]*\$")
+
+
+def _readable(text: str) -> str:
+    """The text with parameters as `@1`, which sqlglot reads alike: it takes `$1,$` for the start of a string."""
+    if _TIGHT_PARAMETER.search(text) is None:
+        return text
+    letters = list(text)
+    for token in scan(text).tokens:
+        if token.kind is TokenKind.PARAMETER:
+            letters[token.start] = "@"
+    return "".join(letters)
 
 
 def _check_height(tree: exp.Expr) -> None:
@@ -132,6 +147,13 @@ def only(node: exp.Expr, *allowed: str) -> None:
         if value and key not in allowed and key not in ("this", "_type"):
             word = key.strip("_").replace("_", " ").upper()
             raise refuse(f"{word} is not supported here.", node)
+
+
+def written(node: exp.Expr) -> str:
+    """A construct by the name that the client wrote, or would write in Postgres."""
+    text = node.sql("postgres", comments=False)
+    call = re.match(r"[A-Za-z_][A-Za-z0-9_]*(?=\()", text)
+    return call[0].lower() if call else f'"{text[:60]}"'
 
 
 def unwrap(node: exp.Expr) -> exp.Expr:

@@ -13,7 +13,7 @@ from sqlglot import exp
 
 from dpsql.compiler.bind.expr import parameter_index
 from dpsql.compiler.bind.numbers import sql_type
-from dpsql.compiler.parse import unwrap
+from dpsql.compiler.parse import refuse, unwrap
 from dpsql.errors import TOO_COMPLEX, Rejected
 from dpsql.pgwire.oids import ARRAY_OF, ELEMENT
 from dpsql.pgwire.text import decode
@@ -64,10 +64,13 @@ def spell_out(tree: exp.Query, parameters: Parameters) -> Placeholders:
 
 def _array(node: exp.Expr) -> exp.Expr | None:
     """The array of `= ANY (...)` or `<> ALL (...)` if it is a parameter or a literal."""
-    wanted = exp.Any if isinstance(node, exp.EQ) else exp.All
-    if not isinstance(node.expression, wanted):
+    quantified = node.expression
+    if isinstance(node, exp.EQ) and isinstance(quantified, exp.Any):
+        array = unwrap(quantified.this)
+    elif isinstance(node, exp.NEQ) and isinstance(quantified, exp.Anonymous) and quantified.name.upper() == "ALL":
+        array = unwrap(quantified.expressions[0]) if len(quantified.expressions) == 1 else quantified
+    else:
         return None
-    array = unwrap(node.expression.this)
     while isinstance(array, exp.Cast):
         array = unwrap(array.this)
     return array if isinstance(array, exp.Parameter) or (isinstance(array, exp.Literal) and array.is_string) else None
@@ -107,6 +110,8 @@ def _casts(tree: exp.Query, declared: int, parameters: Parameters) -> dict[int, 
         inner = unwrap(node.this)
         if isinstance(inner, exp.Parameter):
             index = parameter_index(inner)
+            if node.args["to"].this is exp.DType.ARRAY:
+                raise refuse("a list can only be asked by = ANY ($1) or <> ALL ($1)", node)
             if index >= declared or (index < len(parameters) and parameters[index][0].kind is Kind.UNKNOWN):
                 found[index] = sql_type(node.args["to"], node)
     return found

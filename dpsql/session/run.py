@@ -10,7 +10,7 @@ from typing import Literal
 
 from dpsql.compiler import kinds
 from dpsql.compiler.kinds import Statement
-from dpsql.errors import Rejected
+from dpsql.errors import NOT_PERMITTED, Rejected
 from dpsql.pgwire import values as wire
 from dpsql.session import commands, settings
 from dpsql.session.ports import Description, WireParameters
@@ -79,8 +79,7 @@ def run(state: State, statement: Statement, parameters: WireParameters = ()) -> 
         case kinds.Select():
             return _run_query(state, statement, parameters)
         case kinds.CopyOut(query):
-            result = _run_query(state, query, parameters)
-            return Result("COPY", result.relation, True, result.notices)
+            return _copied(state, query, parameters)
         case kinds.Explain():
             return _explain(state, statement, parameters)
         case kinds.Show(name) if name == BUDGET:
@@ -96,6 +95,19 @@ def run(state: State, statement: Statement, parameters: WireParameters = ()) -> 
             return _declare(state, statement)
         case _:
             return commands.run(state, statement)
+
+
+_COPY_HINT = "COPY (SELECT ... GROUP BY ...) TO STDOUT copies the answer to a question."
+
+
+def _copied(state: State, query: kinds.Select, parameters: WireParameters) -> Result:
+    try:
+        result = _run_query(state, query, parameters)
+    except Rejected as error:
+        if error.sqlstate == NOT_PERMITTED:
+            error.hint = f"{error.hint or ''} {_COPY_HINT}".strip()
+        raise
+    return Result("COPY", result.relation, True, result.notices)
 
 
 def _executable(state: State, name: str) -> Prepared:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from dpsql.pgwire.messages import BackendMessage
 from dpsql.session.ports import CancelToken, Catalog, Context, Engine
 from dpsql.session.prepared import Portals, Statements
-from dpsql.session.settings import Values
+from dpsql.session.settings import Values, for_engine
 from dpsql.session.transaction import Transaction
 
 
@@ -33,4 +33,6 @@ class State:
 
     def context(self) -> Context:
         views = {"budget": lambda: self.engine.budget(self.user)}
-        return Context(self.user, self.database, self.pid, self.transaction.values, views)
+        values = self.transaction.values
+        timeout = for_engine(values).statement_timeout
+        return Context(self.user, self.database, self.pid, values, views, timeout)

@@ -83,10 +83,14 @@ def test_pipeline(client: Client) -> None:
 
 
 def test_a_pipeline_goes_on_after_an_error(client: Client) -> None:
-    with pytest.raises(psycopg.errors.UndefinedColumn), client.pipeline() as pipeline:
-        client.execute("SELECT COUNT(nosuch) FROM orders")
-        client.execute(BY_STATE)
-        pipeline.sync()
+    def ask() -> None:
+        with client.pipeline() as pipeline:
+            client.execute("SELECT COUNT(nosuch) FROM orders")
+            client.execute(BY_STATE)
+            pipeline.sync()
+
+    with pytest.raises(psycopg.errors.UndefinedColumn):
+        ask()
     assert len(client.execute(BY_STATE).fetchall()) == 3
 
 
