@@ -357,11 +357,11 @@ def _correlated(node: exp.Expr, error: Rejected) -> Rejected | None:
     value = select.expressions[0].sql("postgres") if select.expressions else "..."
     source = select.args["from_"].this.sql("postgres")
     once = f"SELECT {keys}, {value} AS v FROM {source} GROUP BY {keys}"
-    on = " AND ".join(f"s.{name_of(t.this.this)} = {t.expression.sql('postgres')}" for t in ties)
+    on = " AND ".join(f"released.{name_of(t.this.this)} = {t.expression.sql('postgres')}" for t in ties)
     return refuse(
         "This subquery is an aggregate of private rows for each row of the query around it, which is not supported.",
         node,
-        hint=f"Release it once and join it: JOIN ({once}) AS s ON {on}",
+        hint=f"Release it once and join it: JOIN ({once}) AS released ON {on}",
     )
 
 

@@ -13,7 +13,7 @@ from dpsql.compiler.bind.choices import choice, chooses
 from dpsql.compiler.bind.expr import Context, bind, bind_condition
 from dpsql.compiler.bind.scope import Source
 from dpsql.compiler.domains import Narrowed, narrowed
-from dpsql.compiler.parse import only, refuse
+from dpsql.compiler.parse import only, refuse, written
 from dpsql.errors import NOT_SUPPORTED, TYPE_MISMATCH, Rejected
 from dpsql.types import FLOAT8, INT8, NUMERIC, Kind, SqlType
 
@@ -68,9 +68,8 @@ def _bound_aggregate(node: exp.Expr, condition: exp.Expr | None, source: Source,
         case _ if chooses(node):
             return choice(node, where, context, source.known)
         case _:
-            name = node.sql_names()[0] if isinstance(node, exp.Func) else type(node).__name__
             raise refuse(
-                f"{name} over private rows is not supported yet",
+                f"{written(node)} over private rows is not supported",
                 node,
                 sqlstate=NOT_SUPPORTED,
                 hint=f"Available now: {SUPPORTED}.",

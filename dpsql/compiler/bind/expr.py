@@ -29,7 +29,7 @@ from dpsql.compiler.bind.numbers import (
     sql_type,
 )
 from dpsql.compiler.bind.scope import Field, resolve
-from dpsql.compiler.parse import name_of, only, refuse, unwrap
+from dpsql.compiler.parse import name_of, only, refuse, unwrap, written
 from dpsql.errors import (
     SYNTAX,
     TYPE_MISMATCH,
@@ -104,8 +104,7 @@ def _unsupported(node: exp.Expr) -> Rejected:
         return refuse("an aggregate function is not allowed here", node, sqlstate="42803")
     if isinstance(node, exp.Window):
         return refuse("window functions over private rows are not supported", node)
-    word = node.sql_name().lower() if isinstance(node, exp.Func) else type(node).__name__
-    return refuse(f"{word} is not supported over private rows", node)
+    return refuse(f"{written(node)} is not supported over private rows", node)
 
 
 def _typed(expr: Expr, type_: SqlType, node: exp.Expr, context: Context) -> Expr:
@@ -569,6 +568,8 @@ _RULES: dict[type[exp.Expr], Rule] = {
     exp.Greatest: _extremum("greatest"),
     exp.Cast: _cast,
     exp.Extract: temporal.extract,
+    exp.StrToTime: temporal.parsed_time,
+    exp.StrToDate: temporal.parsed_time,
     exp.TimestampTrunc: temporal.truncate,
     exp.DateTrunc: temporal.truncate,
     exp.Lower: _text("lower"),

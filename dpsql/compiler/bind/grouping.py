@@ -361,6 +361,8 @@ def _identity(aggregate: Aggregate) -> tuple[object, ...]:
 def _error_bar(node: exp.Anonymous, grouping: Grouping) -> exp.Expr:
     """dp_stddev(agg), dp_interval_low(agg), dp_interval_high(agg): of one aggregate of this query."""
     name = str(node.this).lower()
+    if grouping.sets:
+        raise refuse(f"{name} is not available with ROLLUP, CUBE or GROUPING SETS", node)
     inner = unwrap(node.expressions[0]) if len(node.expressions) == 1 else node
     condition = None
     if isinstance(inner, exp.Filter):

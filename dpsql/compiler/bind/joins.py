@@ -129,7 +129,7 @@ def _equalities(known: Iterable[Expr], left: Source, right: Source) -> list[tupl
     pairs = []
     for condition in known:
         match condition:
-            case Call(op="eq", args=(Col() as a, Col() as b)) if _exact(a.type, b.type):
+            case Call(op="eq", args=(Col() as a, Col() as b)) if exact(a.type, b.type):
                 if a.name in mine and b.name in theirs:
                     pairs.append((a, b))
                 elif b.name in mine and a.name in theirs:
@@ -137,7 +137,7 @@ def _equalities(known: Iterable[Expr], left: Source, right: Source) -> list[tupl
     return pairs
 
 
-def _exact(a: SqlType, b: SqlType) -> bool:
+def exact(a: SqlType, b: SqlType) -> bool:
     """Whether unequal values never compare equal, so that what is unique in a table is unique under the join.
 
     Not so for numbers of two types (compared as doubles), dates with timestamps (clamped), timestamps with time zone

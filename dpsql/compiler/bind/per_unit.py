@@ -32,7 +32,7 @@ from dpsql.compiler.bind.expr import Context, bind, bind_condition
 from dpsql.compiler.bind.grouping import key_nodes
 from dpsql.compiler.bind.joins import Numbers
 from dpsql.compiler.bind.scope import Field, Source
-from dpsql.compiler.parse import only, refuse
+from dpsql.compiler.parse import only, refuse, written
 from dpsql.compiler.public.names import output_name
 from dpsql.errors import GROUPING, NOT_PERMITTED
 from dpsql.types import FLOAT8, INT8, SqlType
@@ -177,8 +177,7 @@ class _Grouped:
                 return self._measured(node, bind(node.this, context), condition, rows)
             case _:
                 raise refuse(
-                    f"{node.sql_name() if isinstance(node, exp.Func) else type(node).__name__} is not available "
-                    "within one unit's rows",
+                    f"{written(node)} is not available within one unit's rows",
                     node,
                     hint="Available: COUNT, COUNT(DISTINCT x), SUM, AVG, MIN and MAX.",
                 )

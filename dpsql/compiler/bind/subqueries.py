@@ -15,7 +15,7 @@ from sqlglot import exp
 
 from dpsql.compiler.algebra import Call, Col, Exists, Expr, Filter, columns_of, conjuncts, outputs
 from dpsql.compiler.bind.expr import boolean
-from dpsql.compiler.bind.joins import Numbers, same_unit
+from dpsql.compiler.bind.joins import Numbers, exact, same_unit
 from dpsql.compiler.bind.scope import Source
 from dpsql.compiler.bind.units import equality
 from dpsql.compiler.parse import refuse
@@ -72,7 +72,7 @@ def _pairs(correlated: tuple[Expr, ...], outer: Source, inner: Source) -> list[t
     found = []
     for condition in (part for c in correlated for part in conjuncts(c)):
         match condition:
-            case Call(op="eq", args=(Col() as a, Col() as b)):
+            case Call(op="eq", args=(Col() as a, Col() as b)) if exact(a.type, b.type):
                 if a.name in mine and b.name in theirs:
                     found.append((a, b))
                 elif b.name in mine and a.name in theirs:

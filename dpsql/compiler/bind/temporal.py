@@ -101,6 +101,20 @@ def truncate(node: exp.Expr, context: Context) -> Expr:
     return Call("date_trunc", (Lit(unit, TEXT), inner), type_, domain)
 
 
+def parsed_time(node: exp.Expr, context: Context) -> Expr:
+    """TO_TIMESTAMP(text, format) and TO_DATE(text, format) of constants, read here."""
+    only(node, "format")
+    text, form = node.this, node.args.get("format")
+    if not isinstance(text, exp.Literal) or not isinstance(form, exp.Literal):
+        raise refuse("TO_TIMESTAMP and TO_DATE take constants over private rows", node)
+    try:
+        found = datetime.strptime(str(text.this).strip(), str(form.this))
+    except ValueError:
+        raise refuse(f'"{text.this}" does not have this format', node, sqlstate="22007") from None
+    whole = isinstance(node, exp.StrToDate | exp.TsOrDsToDate)
+    return literals.coerce(Lit(found, TIMESTAMP), DATE if whole else TIMESTAMPTZ, node, context.zone)
+
+
 def extract(node: exp.Expr, context: Context) -> Expr:
     """EXTRACT(part FROM x): numeric; whole numbers, and `epoch` in seconds."""
     only(node, "expression")
