@@ -132,7 +132,9 @@ def test_a_killed_proxy_has_answered_nothing_unpaid(make_policy: MakePolicy) -> 
             threads = [threading.Thread(target=_ask_until_killed, args=(proxy, round_, n, answers)) for n in range(4)]
             for thread in threads:
                 thread.start()
-            time.sleep(0.25 + 0.3 * round_)
+            enough = 15 * (round_ + 1)
+            while len(answers) < enough and any(thread.is_alive() for thread in threads):
+                time.sleep(0.005)
             proxy.process.kill()
             for thread in threads:
                 thread.join()

@@ -313,7 +313,7 @@ def test_catalog_and_data_do_not_mix(poison: Proxy, alice: Client, statement: st
 def test_too_much(poison: Proxy, alice: Client, statement: str) -> None:
     begun = time.monotonic()
     error = refused(poison, alice, statement)
-    assert time.monotonic() - begun < 2
+    assert time.monotonic() - begun < 15
     assert error.sqlstate in ("54001", "42601", "42883", "0A000")
 
 
