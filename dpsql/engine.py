@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
@@ -37,6 +37,7 @@ from dpsql.policy.schema import Schema
 from dpsql.release import key_list, release, released_relation
 from dpsql.remainder import Pool
 from dpsql.replay.key import fingerprint
+from dpsql.replay.recent import Recent
 from dpsql.types import (
     NUMERIC,
     TEXT,
@@ -115,7 +116,9 @@ class Engine:
         self.ledger = ledger
         public = {name: t.rows for name, t in schema.tables.items() if t.rows is not None}
         self.pool = Pool(public)
-        self._public_prints = {name: sha256(repr(rows).encode()).hexdigest() for name, rows in public.items()}
+        self._public = public
+        self._public_print = lru_cache(maxsize=None)(self._print_of)
+        self._replays = Recent()
         self._catalogs = Catalogs(schema)
         self._compiled = lru_cache(maxsize=512)(self._compile)
 
@@ -209,7 +212,9 @@ class Engine:
         granted = self._reserve(asker, compiled, text)
         line.granted((p.cost for p in compiled.releases), granted.values())
         cancel.check()
-        relation = self._released(compiled, granted, deadline, cancel)
+        known = self._replays.get(compiled, granted)
+        relation = known if known is not None else self._released(compiled, granted, deadline, cancel)
+        self._replays.keep(compiled, granted, relation)
         return Answer(relation, (self._notice(asker, compiled, granted),) if settings.notices else ())
 
     def _run(
@@ -237,7 +242,16 @@ class Engine:
 
     def _compile(self, text: str, terms: Terms, tables: tuple[str, ...] | None, parameters: Parameters) -> Compiled:
         visible = None if tables is None else frozenset(tables)
-        return compile_statement(text, self.schema, terms, visible, parameters)
+        compiled = compile_statement(text, self.schema, terms, visible, parameters)
+        for planned in compiled.releases:
+            self._emitted(planned, {})
+        return compiled
+
+    def _emitted(self, planned: PlannedRelease, derived: Mapping[int, Relation | None]) -> tuple[str, ...]:
+        """The backend's queries: cells (if any), then histograms. Made once before anything is reserved, as a check."""
+        dialect = DIALECTS[self.backend.dialect]
+        cells = (emit(planned, dialect, derived),) if planned.has_cells else ()
+        return (*cells, *(emit_histogram(planned, h, dialect, derived) for h in planned.histograms))
 
     def _asker(self, user: str, *, public_only: bool = False) -> Asker:
         """`public_only`: a user without a budget may ask what is free, planned as if with the dataset's."""
@@ -286,12 +300,16 @@ class Engine:
                 self.policy.dataset,
                 self.policy.epoch,
                 self.policy.timezone,
-                [self._public_prints[name] for name in sorted(_joined_public(planned, self._public_prints))],
+                [self._public_print(name) for name in sorted(_joined_public(planned, self._public))],
                 inner,
                 [found[name] for name in explain.depends_on(planned, compiled)],
             )
             found[planned.id] = fingerprint(parts)
         return found
+
+    def _print_of(self, table: str) -> str:
+        """A hash of a public table's snapshot."""
+        return sha256(repr(self._public[table]).encode()).hexdigest()
 
     def _reserve(self, asker: Asker, compiled: Compiled, text: str) -> dict[str, Reservation | Release]:
         keys = self.keys(compiled)
@@ -349,14 +367,12 @@ class Engine:
         deadline: float,
         cancel: Cancel,
     ) -> Release:
-        dialect = DIALECTS[self.backend.dialect]
-
         def fetch(sql: str, keys: int) -> ExactCells:
             return self.backend.fetch(sql, keys, max(deadline - time.monotonic(), 0.001), cancel)
 
-        width = len(planned.keys)
-        cells = fetch(emit(planned, dialect, derived), width) if planned.has_cells else ExactCells((), ())
-        weights = tuple(fetch(emit_histogram(planned, h, dialect, derived), width + 1) for h in planned.histograms)
+        width, queries = len(planned.keys), self._emitted(planned, derived)
+        cells = fetch(queries[0], width) if planned.has_cells else ExactCells((), ())
+        weights = tuple(fetch(sql, width + 1) for sql in queries[int(planned.has_cells) :])
         made = release(planned, cells, reservation, weights)
         self.ledger.record(reservation, made)
         return made
@@ -378,8 +394,8 @@ def _free_notice(compiled: Compiled) -> tuple[str, ...]:
     return ("Free: public data only.",) if compiled.releases else ()
 
 
-def _joined_public(planned: PlannedRelease, prints: Mapping[str, str]) -> set[str]:
-    return {name for name in prints if f"scan({name} " in planned.canonical}
+def _joined_public(planned: PlannedRelease, public: Iterable[str]) -> set[str]:
+    return {name for name in public if f"scan({name} " in planned.canonical}
 
 
 def _moved(error: Rejected, offset: int) -> Rejected:

@@ -211,11 +211,23 @@ class Settings:
 
 
 @dataclass(frozen=True, slots=True)
+class Again:
+    """The same statement under the same settings gets the same rows, free: all it reads is stored, and no clock.
+
+    `notices` are for those who get them; `replayed` counts the stored releases that are read.
+    """
+
+    notices: tuple[str, ...] = ()
+    replayed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Answer:
     """A query's rows, and what the user should be told of price and replay."""
 
     relation: Relation
     notices: tuple[str, ...] = ()
+    again: Again | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,8 @@ from dpsql.errors import SYNTAX, TOO_COMPLEX, Rejected
 
 MAX_DEPTH = 100
 MAX_GUESSES = 5
+MAX_SELECTS = 100
+MAX_SUBSCRIPTS = 50
 
 _PREFIX_SYMBOLS = ("-", "+", "~", "@", "!", "|")
 _TYPES = Postgres.Parser.TYPE_TOKENS
@@ -37,6 +39,10 @@ class _Level:
 
 def check(tokens: tuple[Token, ...]) -> None:
     """Raises Rejected: 54001 over a limit, 42601 for brackets that do not match."""
+    if sum(token.is_word("select") for token in tokens) > MAX_SELECTS:
+        raise Rejected(f"the text has more than {MAX_SELECTS} SELECTs", sqlstate=TOO_COMPLEX)
+    if sum(token.is_symbol("[") for token in tokens) > MAX_SUBSCRIPTS:
+        raise Rejected(f"the text has more than {MAX_SUBSCRIPTS} square brackets", sqlstate=TOO_COMPLEX)
     level, outside = _Level(), list[_Level]()
     for at, token in enumerate(tokens):
         before = tokens[at - 1] if at else None

@@ -34,7 +34,7 @@ from dpsql.compiler.public import Remainder, translate
 from dpsql.compiler.public.names import output_name
 from dpsql.compiler.renumber import renumber
 from dpsql.compiler.walk import derived_relations
-from dpsql.errors import NOT_PERMITTED, TOO_COMPLEX, UNDEFINED_COLUMN, UNDEFINED_TABLE, Rejected
+from dpsql.errors import NOT_PERMITTED, SYNTAX, TOO_COMPLEX, UNDEFINED_COLUMN, UNDEFINED_TABLE, Rejected
 from dpsql.policy.schema import Schema, SchemaTable
 from dpsql.types import Column, Kind, SqlType
 
@@ -183,6 +183,8 @@ def _set_operation(tree: exp.SetOperation, names: Names, state: Split) -> Result
 def _select(
     select: exp.Select, names: Names, state: Split, *, top: bool = False, outer: Source | None = None
 ) -> Result:
+    if not select.expressions:
+        raise refuse("a SELECT without columns is not supported", select, sqlstate=SYNTAX, hint="Name a column.")
     first = select.args.get("from_")
     joins = select.args.get("joins") or []
     if select.args.get("laterals"):

@@ -63,12 +63,9 @@ class Pool:
         self._watchdog = Watchdog()
 
     def warm(self, engines: int = 1) -> None:
-        """Makes engines, with all public tables, ahead of the first statement."""
+        """Makes engines ahead of the first statement; public tables are loaded when one reads them."""
         for _ in range(engines):
-            engine = self._open()
-            for name in self._public:
-                self._load(engine, name)
-            self._idle.put(engine)
+            self._idle.put(self._open())
 
     def run(
         self, remainder: Remainder, inputs: Mapping[str, Relation], timeout: float, cancel: Cancel | None = None

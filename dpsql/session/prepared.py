@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from dpsql.compiler.kinds import Statement
 from dpsql.errors import Rejected
 from dpsql.session.ports import WireParameters
-from dpsql.types import Column, Relation, SqlType
+from dpsql.types import Again, Column, Relation, SqlType
 
 UNKNOWN_STATEMENT = "26000"
 UNKNOWN_CURSOR = "34000"
@@ -34,6 +34,7 @@ class Result:
     relation: Relation | None = None
     counted: bool = False
     notices: tuple[str, ...] = ()
+    again: Again | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from dpsql.session import commands, settings
 from dpsql.session.ports import Description, WireParameters
 from dpsql.session.prepared import Portal, Prepared, Result
 from dpsql.session.state import State
-from dpsql.types import TEXT, UNKNOWN, Column, Kind, Relation, SqlType
+from dpsql.types import TEXT, UNKNOWN, Again, Column, Kind, Relation, SqlType
 
 BUDGET = "dpsql.budget"
 
@@ -130,8 +130,10 @@ def _run_query(state: State, query: kinds.Select, parameters: WireParameters) ->
         parameters,
         state.cancel,
     )
-    notices = answer.notices if settings.wants_notices(values) else ()
-    return Result("SELECT", answer.relation, True, notices)
+    if settings.wants_notices(values):
+        return Result("SELECT", answer.relation, True, answer.notices, answer.again)
+    again = answer.again and Again(replayed=answer.again.replayed)
+    return Result("SELECT", answer.relation, True, (), again)
 
 
 def _explain(state: State, statement: kinds.Explain, parameters: WireParameters) -> Result:

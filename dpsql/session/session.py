@@ -16,6 +16,7 @@ from dpsql.pgwire import messages as wire
 from dpsql.pgwire.messages import BackendMessage, SessionMessage
 from dpsql.pgwire.values import decode_value, formats
 from dpsql.session import copy, replies, settings, startup
+from dpsql.session.memory import Memory
 from dpsql.session.ports import CancelToken, Engine, WireParameters
 from dpsql.session.prepared import Portal, Prepared, Result
 from dpsql.session.run import prepare, run
@@ -36,6 +37,7 @@ class Session:
         self._state = State(engine, engine.catalog(user), user, database, pid, values, Transaction(values))
         self._reported = settings.reported(values)
         self._skipping = False
+        self._memory = Memory()
         self._mark = self._state.transaction.mark()
 
     def greeting(self) -> tuple[BackendMessage, ...]:
@@ -46,8 +48,28 @@ class Session:
         """Stops the statement that runs now, if one does; what it has debited stays debited."""
         self._state.cancel.cancel()
 
+    def recall(self, asked: bytes) -> bytes | None:
+        """The reply to a whole turn that has been asked before and may be given again; quick, and never blocks."""
+        state = self._state
+        reply = self._memory.get(asked)
+        if reply is None or state.transaction.status != "I" or self._skipping:
+            return None
+        if reply.replaces:
+            state.statements.by_name.pop("", None)
+            if reply.unnamed is not None:
+                state.statements.by_name[""] = reply.unnamed
+        state.engine.recalled(state.user, reply.text, reply.replayed)
+        return reply.data
+
+    def remember(self, asked: bytes) -> None:
+        """The bytes of the turn that has just been answered, if it was all that had come."""
+        self._memory.keep(asked, self._state.statements.by_name.get(""))
+
     def handle(self, event: SessionMessage) -> Replies:
         """The replies to one message, made while they are taken."""
+        return self._memory.follow(event, self._answer(event))
+
+    def _answer(self, event: SessionMessage) -> Replies:
         match event:
             case wire.Query(text):
                 yield from self._query(text)
@@ -98,6 +120,8 @@ class Session:
     def _run(self, statement: Statement, parameters: WireParameters = ()) -> Result:
         self._state.cancel = CancelToken()
         result = run(self._state, statement, parameters)
+        text = statement.text if isinstance(statement, kinds.Select) else ""
+        self._memory.ran(text, result.again, isinstance(statement, kinds.Select))
         if isinstance(statement, kinds.Begin | kinds.Commit | kinds.Rollback):
             self._mark = self._state.transaction.mark()
         return result

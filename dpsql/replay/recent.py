@@ -1,0 +1,49 @@
+"""The latest answers made of stored releases alone: a dashboard that refreshes asks for the same ones again.
+
+An answer is a function of the compiled statement and of the releases it reads, so it may be kept; not where it reads
+the clock. Who may see the releases has been decided before: the ledger granted them.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping
+
+from dpsql.compiler import Compiled
+from dpsql.types import Relation, Release, Reservation
+
+SIZE = 256
+MAX_ROWS = 1000
+
+
+class Recent:
+    """Answers by statement and releases, the least recently kept leaving first."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._known: OrderedDict[tuple[int, tuple[Release, ...]], tuple[Compiled, Relation]] = OrderedDict()
+
+    def get(self, compiled: Compiled, granted: Mapping[str, Reservation | Release]) -> Relation | None:
+        key = self._key(compiled, granted)
+        with self._lock:
+            known = self._known.get(key) if key is not None else None
+        return known[1] if known is not None else None
+
+    def keep(self, compiled: Compiled, granted: Mapping[str, Reservation | Release], relation: Relation) -> None:
+        key = self._key(compiled, granted)
+        if key is None or len(relation.rows) > MAX_ROWS:
+            return
+        with self._lock:
+            self._known[key] = (compiled, relation)
+            self._known.move_to_end(key)
+            if len(self._known) > SIZE:
+                self._known.popitem(last=False)
+
+    def _key(
+        self, compiled: Compiled, granted: Mapping[str, Reservation | Release]
+    ) -> tuple[int, tuple[Release, ...]] | None:
+        """None where something is not a stored release. The entry keeps `compiled` alive, so its id stays its own."""
+        stored = tuple(grant for grant in granted.values() if isinstance(grant, Release))
+        volatile = any("pg_now" in r.sql for r in (compiled.remainder, *compiled.derived))
+        return None if volatile or len(stored) < len(granted) else (id(compiled), stored)
