@@ -1,0 +1,115 @@
+"""Replies that may be given again, byte for byte: what a dashboard asks over and over costs a look-up.
+
+Decides what may be kept: whole turns (one Query, or Parse to Sync) outside of a transaction, that read stored releases
+or public tables only, and leave the session as they found it. It must never keep a reply that could be another one
+the next time, nor outlive a change of settings or of prepared statements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from dpsql.pgwire import messages as wire
+from dpsql.pgwire.encode import encode
+from dpsql.pgwire.messages import BackendMessage, SessionMessage
+from dpsql.session import replies
+from dpsql.session.prepared import Prepared
+from dpsql.types import Again
+
+MAX_REPLY = 32 << 10
+MAX_REPLIES = 64
+
+_PLAIN = (
+    wire.RowDescription,
+    wire.DataRow,
+    wire.CommandComplete,
+    wire.ParseComplete,
+    wire.BindComplete,
+    wire.ParameterDescription,
+    wire.ReadyForQuery,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """`unnamed` is the unnamed statement that the turn leaves, None for none; it counts only if `replaces`."""
+
+    data: bytes
+    text: str
+    replayed: int
+    replaces: bool
+    unnamed: Prepared | None
+
+
+@dataclass(slots=True)
+class Turn:
+    """What is known of the turn so far. `lasting`: it may be given again. `harmless`: it changes nothing kept."""
+
+    messages: list[BackendMessage] = field(default_factory=list)
+    lasting: bool = True
+    harmless: bool = True
+    replaces: bool = False
+    ended: bool = False
+    text: str | None = None
+    replayed: int = 0
+
+
+class Memory:
+    """One session's. `follow` wraps the answer to each message; `keep` is told the bytes that a whole turn came as."""
+
+    def __init__(self) -> None:
+        self._replies: dict[bytes, Reply] = {}
+        self._turn = Turn()
+
+    def get(self, asked: bytes) -> Reply | None:
+        return self._replies.get(asked)
+
+    def ran(self, text: str, again: Again | None, harmless: bool) -> None:
+        """A statement has run: a query that may be given again, another query, or something else."""
+        turn = self._turn
+        turn.harmless = turn.harmless and harmless
+        turn.lasting = turn.lasting and again is not None and turn.text is None
+        if again is not None:
+            turn.text, turn.replayed = text, again.replayed
+            turn.messages += map(replies.notice, again.notices)
+
+    def follow(self, event: SessionMessage, answers: Iterator[BackendMessage]) -> Iterator[BackendMessage]:
+        if self._turn.ended:
+            self._turn = Turn()
+        self._look(event)
+        for message in answers:
+            turn = self._turn
+            if not isinstance(message, wire.NoticeResponse):
+                turn.messages.append(message)
+                turn.lasting = turn.lasting and isinstance(message, _PLAIN)
+            yield message
+        if isinstance(event, wire.Query | wire.Sync):
+            self._turn.ended = True
+            if not self._turn.harmless:
+                self._replies.clear()
+
+    def _look(self, event: SessionMessage) -> None:
+        turn = self._turn
+        match event:
+            case wire.Query():
+                turn.replaces = True
+            case wire.Parse(name=""):
+                turn.replaces = True
+            case wire.Bind(portal="", statement=name):
+                turn.lasting = turn.lasting and (bool(name) or turn.replaces)
+            case wire.Describe() | wire.Execute(portal="", max_rows=0) | wire.Sync() | wire.Flush():
+                pass
+            case _:
+                turn.lasting = turn.harmless = False
+
+    def keep(self, asked: bytes, unnamed: Prepared | None) -> None:
+        """The turn that has ended came as `asked`, all of it and nothing else."""
+        turn = self._turn
+        if not (turn.ended and turn.lasting and turn.text is not None) or len(self._replies) >= MAX_REPLIES:
+            return
+        if turn.messages[-1] != wire.ReadyForQuery("I"):
+            return
+        data = b"".join(map(encode, turn.messages))
+        if len(data) <= MAX_REPLY:
+            self._replies[asked] = Reply(data, turn.text, turn.replayed, turn.replaces, unnamed)
