@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
 from hashlib import sha256
+from itertools import count
 from typing import Literal, Protocol
 
 from dpsql.backends import Backend, open_backend
@@ -42,6 +43,7 @@ from dpsql.types import (
     NUMERIC,
     TEXT,
     UNKNOWN,
+    Again,
     Answer,
     Column,
     Description,
@@ -106,6 +108,10 @@ def open_engine(policy: Policy) -> Engine:
         raise
 
 
+_REPLAY = "Replay of a stored release: no new noise."
+_serials = count(1)
+
+
 class Engine:
     """Answers statements over one dataset. Safe to use from several threads."""
 
@@ -114,6 +120,7 @@ class Engine:
         self.policy = schema.policy
         self.backend = backend
         self.ledger = ledger
+        self._serial = next(_serials)
         public = {name: t.rows for name, t in schema.tables.items() if t.rows is not None}
         self.pool = Pool(public)
         self._public = public
@@ -207,7 +214,7 @@ class Engine:
         if all(planned.free for planned in compiled.releases):
             relations = {f"_{p.id}": released_relation(p, key_list(p, p.id)) for p in compiled.releases}
             relation = self._run(compiled.remainder, relations, deadline, cancel)
-            return Answer(relation, _free_notice(compiled))
+            return Answer(relation, _free_notice(compiled), self._again(compiled, _free_notice(compiled), 0))
         asker = self._asker(user)
         granted = self._reserve(asker, compiled, text)
         line.granted((p.cost for p in compiled.releases), granted.values())
@@ -215,7 +222,23 @@ class Engine:
         known = self._replays.get(compiled, granted)
         relation = known if known is not None else self._released(compiled, granted, deadline, cancel)
         self._replays.keep(compiled, granted, relation)
-        return Answer(relation, (self._notice(asker, compiled, granted),) if settings.notices else ())
+        notices = (self._notice(asker, compiled, granted),) if settings.notices else ()
+        fresh = any(isinstance(grant, Reservation) for grant in granted.values())
+        return Answer(relation, notices, None if fresh else self._again(compiled, (_REPLAY,), len(granted)))
+
+    def _again(self, compiled: Compiled, notices: tuple[str, ...], replayed: int) -> Again | None:
+        """What lets the answer be given again without asking here; None where it reads the clock."""
+        if any("pg_now" in r.sql for r in (compiled.remainder, *compiled.derived)):
+            return None
+        return Again(self._serial, notices, replayed)
+
+    def recalled(self, user: str, text: str, again: Again) -> bool:
+        """Whether an answer may be given again: not under another policy than it was made under. Writes its line."""
+        if again.serial != self._serial:
+            return False
+        with trail.statement(user, text, self.policy.server.log_text) as line:
+            line.replayed = again.replayed
+        return True
 
     def _run(
         self, remainder: Remainder, relations: Mapping[str, Relation], deadline: float, cancel: Cancel
@@ -382,7 +405,7 @@ class Engine:
         left = f"epsilon {plain(balance.epsilon_left)} of {plain(balance.budget.epsilon)} left"
         fresh = sum(isinstance(grant, Reservation) for grant in granted.values())
         if not fresh:
-            return f"Replay of a stored release: no new noise; {left}."
+            return f"{_REPLAY[:-1]}; {left}."
         epsilon = plain(compiled.epsilon)
         part = "" if fresh == len(granted) else f" for {fresh} of {len(granted)} releases, the others are replays"
         return f"Price: epsilon {epsilon}{part}; {left}."

@@ -214,9 +214,11 @@ class Settings:
 class Again:
     """The same statement under the same settings gets the same rows, free: all it reads is stored, and no clock.
 
-    `notices` are for those who get them; `replayed` counts the stored releases that are read.
+    `serial` tells the engine that answered. `notices` are for those who get them; `replayed` counts the stored releases
+    that are read.
     """
 
+    serial: int
     notices: tuple[str, ...] = ()
     replayed: int = 0
 

@@ -22,7 +22,7 @@ from dpsql.ledger import Ledger
 from dpsql.policy.changes import Change, changes, leaving, refusal, terms
 from dpsql.policy.model import Policy
 from dpsql.session.ports import CancelToken, Catalog, Context, WireParameters
-from dpsql.types import Answer, Description, Parameters, Relation, Settings, SqlType
+from dpsql.types import Again, Answer, Description, Parameters, Relation, Settings, SqlType
 
 log = logging.getLogger(__name__)
 
@@ -146,6 +146,9 @@ class Current:
     ) -> Answer:
         with self._using() as engine:
             return engine.answer(user, text, offset, settings, parameters, cancel)
+
+    def recalled(self, user: str, text: str, again: Again) -> bool:
+        return self._engine.recalled(user, text, again)
 
 
 class _CurrentCatalog:

@@ -103,6 +103,11 @@ class Connection:
         return len(self._frames)
 
     @property
+    def at_rest(self) -> bool:
+        """Whether the client may begin a new turn, and has sent nothing of it yet."""
+        return self.phase is Phase.READY and not self._frames.partial
+
+    @property
     def closed(self) -> bool:
         """Whether nothing will be taken from the client any more."""
         return self.phase is Phase.CLOSED

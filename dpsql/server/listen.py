@@ -23,7 +23,7 @@ from dpsql.server.limits import Limits, Seats
 from dpsql.server.login import GoneError, Identity, Login
 from dpsql.server.ports import SessionFactory, SessionLike, Users
 from dpsql.server.tls import Certificate
-from dpsql.server.workers import Turn, Workers
+from dpsql.server.workers import Inbox, Turn, Workers
 
 IDLE_TIMEOUT = "57P05"
 SHUTDOWN = "57P01"
@@ -150,19 +150,25 @@ class Server:
             self._keys.open(keys, session)
             greeting = (*session.greeting(), keys, m.ReadyForQuery("I"))
             channel.write(b"".join(map(connection.send, greeting)))
-            while (event := await self._next(channel, connection)) is not None:
+            inbox = Inbox(connection, session)
+            while (event := await self._next(channel, inbox)) is not None:
                 await self._answer(channel, Turn(connection, session, event), session)
+                inbox.answered()
         finally:
             self._keys.revoke(keys)
 
-    async def _next(self, channel: Channel, connection: Connection) -> m.SessionMessage | None:
+    async def _next(self, channel: Channel, inbox: Inbox) -> m.SessionMessage | None:
         """The next message; None at the end of the conversation. Raises GoneError, and Rejected when time is up."""
-        clock = asyncio.get_running_loop().time
+        connection, clock = inbox.connection, asyncio.get_running_loop().time
         deadline, begun = clock() + self._limits.idle, False
         while (event := connection.next_event()) is None and not connection.closed:
             if connection.in_message and not begun:
                 deadline, begun = clock() + self._limits.message, True
-            connection.receive(await _read(channel, deadline))
+            known = inbox.receive(await _read(channel, deadline))
+            if known is not None:
+                deadline = clock() + self._limits.idle
+                channel.write(known)
+                await self._written(channel)
         return None if isinstance(event, m.Terminate) else cast(m.SessionMessage | None, event)
 
     async def _answer(self, channel: Channel, turn: Turn, session: SessionLike) -> None:
@@ -183,7 +189,7 @@ class Server:
         finally:
             channel.when_lost = None
 
-    async def _written(self, channel: Channel, turn: Turn) -> None:
+    async def _written(self, channel: Channel, turn: Turn | None = None) -> None:
         """Waits for the client to read. Raises GoneError if it does not."""
         if not channel.full:
             return
@@ -191,7 +197,8 @@ class Server:
             async with asyncio.timeout(self._limits.write):
                 await channel.drain()
         except (TimeoutError, ConnectionResetError):
-            turn.close()
+            if turn is not None:
+                turn.close()
             channel.abort()
             raise GoneError from None
 

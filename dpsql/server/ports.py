@@ -19,6 +19,14 @@ class SessionLike(Protocol):
         """The answer to one message; may block. Errors that the client may act on are answered, not raised."""
         ...
 
+    def recall(self, asked: bytes) -> bytes | None:
+        """The answer to a whole turn of messages, if it is known; quick, and called when nothing runs."""
+        ...
+
+    def remember(self, asked: bytes) -> None:
+        """What has just been answered came as these bytes; empty if it came in pieces. Called when nothing runs."""
+        ...
+
     def cancel(self) -> None:
         """Stops the statement that runs now, if one does. Called from any thread, also after the client has left."""
         ...

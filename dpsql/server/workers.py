@@ -42,6 +42,32 @@ class Workers:
         self._cancels.shutdown(wait=False)
 
 
+class Inbox:
+    """What a session's client sends: handed to the connection, unless the session knows the answer to it as it is."""
+
+    def __init__(self, connection: Connection, session: SessionLike) -> None:
+        self.connection = connection
+        self._session = session
+        self._asked = b""
+
+    def receive(self, data: bytes) -> bytes | None:
+        """The answer, if it is known; else the connection has the bytes."""
+        if self.connection.buffered or not self.connection.at_rest:
+            self._asked = b""
+        else:
+            known = self._session.recall(data)
+            if known is not None:
+                return known
+            self._asked = data
+        self.connection.receive(data)
+        return None
+
+    def answered(self) -> None:
+        """Tells the session what the turn that has ended came as."""
+        self._session.remember(b"" if self.connection.buffered else self._asked)
+        self._asked = b""
+
+
 class Turn:
     """The answers to all that a client has sent, from `event` on. Belongs to one thread at a time."""
 

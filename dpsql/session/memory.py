@@ -37,7 +37,7 @@ class Reply:
 
     data: bytes
     text: str
-    replayed: int
+    again: Again
     replaces: bool
     unnamed: Prepared | None
 
@@ -51,16 +51,17 @@ class Turn:
     harmless: bool = True
     replaces: bool = False
     ended: bool = False
-    text: str | None = None
-    replayed: int = 0
+    text: str = ""
+    again: Again | None = None
 
 
 class Memory:
-    """One session's. `follow` wraps the answer to each message; `keep` is told the bytes that a whole turn came as."""
+    """One session's. `follow` wraps the answer to each message; `keep` is then told the bytes that were answered."""
 
     def __init__(self) -> None:
         self._replies: dict[bytes, Reply] = {}
         self._turn = Turn()
+        self._turns = 0
 
     def get(self, asked: bytes) -> Reply | None:
         return self._replies.get(asked)
@@ -69,10 +70,9 @@ class Memory:
         """A statement has run: a query that may be given again, another query, or something else."""
         turn = self._turn
         turn.harmless = turn.harmless and harmless
-        turn.lasting = turn.lasting and again is not None and turn.text is None
-        if again is not None:
-            turn.text, turn.replayed = text, again.replayed
-            turn.messages += map(replies.notice, again.notices)
+        turn.lasting = turn.lasting and again is not None and turn.again is None
+        turn.text, turn.again = text, again
+        turn.messages += map(replies.notice, again.notices if again is not None else ())
 
     def follow(self, event: SessionMessage, answers: Iterator[BackendMessage]) -> Iterator[BackendMessage]:
         if self._turn.ended:
@@ -86,6 +86,7 @@ class Memory:
             yield message
         if isinstance(event, wire.Query | wire.Sync):
             self._turn.ended = True
+            self._turns += 1
             if not self._turn.harmless:
                 self._replies.clear()
 
@@ -104,12 +105,13 @@ class Memory:
                 turn.lasting = turn.harmless = False
 
     def keep(self, asked: bytes, unnamed: Prepared | None) -> None:
-        """The turn that has ended came as `asked`, all of it and nothing else."""
-        turn = self._turn
-        if not (turn.ended and turn.lasting and turn.text is not None) or len(self._replies) >= MAX_REPLIES:
-            return
-        if turn.messages[-1] != wire.ReadyForQuery("I"):
+        """What has been answered came as `asked`, all of it and nothing else; empty if that is not known."""
+        turn, turns, self._turns = self._turn, self._turns, 0
+        if not asked or turns != 1 or not turn.ended:
+            # Part of a turn, or several: what follows cannot be told from these bytes.
+            turn.lasting = False
+        if not turn.lasting or turn.again is None or turn.messages[-1] != wire.ReadyForQuery("I"):
             return
         data = b"".join(map(encode, turn.messages))
-        if len(data) <= MAX_REPLY:
-            self._replies[asked] = Reply(data, turn.text, turn.replayed, turn.replaces, unnamed)
+        if len(data) <= MAX_REPLY and len(self._replies) < MAX_REPLIES:
+            self._replies[asked] = Reply(data, turn.text, turn.again, turn.replaces, unnamed)

@@ -13,7 +13,7 @@ from typing import Literal, Protocol
 from dpsql.catalog.context import Context
 from dpsql.errors import CANCELLED, Rejected
 from dpsql.pgwire.values import WireValue
-from dpsql.types import Answer, Description, Mechanism, Parameters, Relation, Settings, SqlType
+from dpsql.types import Again, Answer, Description, Mechanism, Parameters, Relation, Settings, SqlType
 
 __all__ = [
     "Answer",
@@ -118,6 +118,6 @@ class Engine(Protocol):
 
     def budget(self, user: str) -> Relation: ...
 
-    def recalled(self, user: str, text: str, replayed: int) -> None:
-        """An answer that could be given again has been. Must not block."""
+    def recalled(self, user: str, text: str, again: Again) -> bool:
+        """Whether an answer that may be given again still may; it is then told of. Must not block."""
         ...

@@ -6,6 +6,7 @@ reach rows but through those two.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Literal
 
 from dpsql.compiler import kinds
@@ -16,7 +17,7 @@ from dpsql.session import commands, settings
 from dpsql.session.ports import Description, WireParameters
 from dpsql.session.prepared import Portal, Prepared, Result
 from dpsql.session.state import State
-from dpsql.types import TEXT, UNKNOWN, Again, Column, Kind, Relation, SqlType
+from dpsql.types import TEXT, UNKNOWN, Column, Kind, Relation, SqlType
 
 BUDGET = "dpsql.budget"
 
@@ -132,7 +133,7 @@ def _run_query(state: State, query: kinds.Select, parameters: WireParameters) ->
     )
     if settings.wants_notices(values):
         return Result("SELECT", answer.relation, True, answer.notices, answer.again)
-    again = answer.again and Again(replayed=answer.again.replayed)
+    again = answer.again and replace(answer.again, notices=())
     return Result("SELECT", answer.relation, True, (), again)
 
 

@@ -54,15 +54,16 @@ class Session:
         reply = self._memory.get(asked)
         if reply is None or state.transaction.status != "I" or self._skipping:
             return None
+        if not state.engine.recalled(state.user, reply.text, reply.again):
+            return None
         if reply.replaces:
             state.statements.by_name.pop("", None)
             if reply.unnamed is not None:
                 state.statements.by_name[""] = reply.unnamed
-        state.engine.recalled(state.user, reply.text, reply.replayed)
         return reply.data
 
     def remember(self, asked: bytes) -> None:
-        """The bytes of the turn that has just been answered, if it was all that had come."""
+        """The bytes that have just been answered, empty if they are not known whole. Called after each turn."""
         self._memory.keep(asked, self._state.statements.by_name.get(""))
 
     def handle(self, event: SessionMessage) -> Replies:

@@ -19,7 +19,7 @@ from dpsql.session.ports import (
     WireParameters,
 )
 from dpsql.session.session import Session
-from dpsql.types import INT8, TEXT, Column, Relation, SqlType, Value
+from dpsql.types import Again, INT8, TEXT, Column, Relation, SqlType, Value
 
 COLUMNS = (Column("city", TEXT), Column("n", INT8))
 ROWS: tuple[tuple[Value, ...], ...] = tuple((f"city{n}", n) for n in range(1, 8))
@@ -46,6 +46,8 @@ class FakeEngine:
     calls: list[tuple[str, Settings, Parameters]] = field(default_factory=list)
     described: int = 0
     tokens: list[CancelToken] = field(default_factory=list)
+    recalls: list[str] = field(default_factory=list)
+    serial: int = 1
 
     @property
     def parameters(self) -> Mapping[str, str]:
@@ -76,7 +78,8 @@ class FakeEngine:
         self.tokens.append(cancel)
         if "broken" in text:
             raise ValueError("secret value 4711")
-        return Answer(Relation(COLUMNS, self.rows), ("price 1",))
+        again = None if "fresh" in text else Again(self.serial, ("replay",), 1)
+        return Answer(Relation(COLUMNS, self.rows), ("price 1",), again)
 
     def _check(self, text: str, offset: int) -> None:
         if "missing" in text:
@@ -93,6 +96,10 @@ class FakeEngine:
         format: Literal["text", "json"],
     ) -> Relation:
         return Relation((Column("QUERY PLAN", TEXT),), ((f"plan as {format}",),))
+
+    def recalled(self, user: str, text: str, again: Again) -> bool:
+        self.recalls.append(text)
+        return again.serial == self.serial
 
     def budget(self, user: str) -> Relation:
         return Relation((Column("user", TEXT), Column("left", TEXT)), ((user, "14"),))

@@ -51,10 +51,17 @@ class FakeSession:
     statements: dict[str, m.Parse] = field(default_factory=dict)
     bound: m.Bind = field(default_factory=lambda: m.Bind("", ""))
     rows_sent: int = 0
+    asked: list[bytes] = field(default_factory=list)
 
     def greeting(self) -> tuple[m.BackendMessage, ...]:
         reported = {**FIXED, "session_authorization": self.user}
         return tuple(m.ParameterStatus(name, value) for name, value in reported.items())
+
+    def recall(self, asked: bytes) -> bytes | None:
+        return None
+
+    def remember(self, asked: bytes) -> None:
+        self.asked.append(asked)
 
     def cancel(self) -> None:
         self.cancelled.set()
