@@ -41,6 +41,7 @@ check: $(VENV)/.test
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+	$(BIN)/mypy tests/clients/conftest.py
 	$(BIN)/lint-imports --no-cache
 
 format: $(VENV)/.test
