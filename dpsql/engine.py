@@ -236,8 +236,7 @@ class Engine:
         """Whether an answer may be given again: not under another policy than it was made under. Writes its line."""
         if again.serial != self._serial:
             return False
-        with trail.statement(user, text, self.policy.server.log_text) as line:
-            line.replayed = again.replayed
+        trail.answered_again(user, text, self.policy.server.log_text, again.replayed)
         return True
 
     def _run(

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Final, Literal
 
 from dpsql.dp.privacy import amount
@@ -101,12 +102,35 @@ def refusals(user: str, text: str, log_text: bool) -> Iterator[None]:
         raise
 
 
+def answered_again(user: str, text: str, log_text: bool, replayed: int) -> None:
+    """The line of an answer that was given again as it is: quick, since there may be thousands a second."""
+    COUNTS.add("answered", Line(replayed=replayed), 0.0)
+    if AUDIT.isEnabledFor(logging.INFO):
+        at = datetime.now(UTC).isoformat(timespec="milliseconds")
+        AUDIT.info('{"at": "%s", %s', at, _again(user, text, log_text, replayed))
+
+
+@lru_cache(maxsize=1024)
+def _again(user: str, text: str, log_text: bool, replayed: int) -> str:
+    """All but the time of such a line."""
+    return json.dumps(_entry(user, text, log_text, Line(replayed=replayed), 0.0, "answered"))[1:]
+
+
 def _write(user: str, text: str, log_text: bool, line: Line, start: float, error: BaseException | None) -> None:
     seconds = time.monotonic() - start
     outcome = _outcome(error)
     COUNTS.add(outcome, line, seconds)
+    at = datetime.now(UTC).isoformat(timespec="milliseconds")
+    entry = {"at": at, **_entry(user, text, log_text, line, seconds, outcome)}
+    if isinstance(error, DpsqlError):
+        entry["sqlstate"] = error.sqlstate
+    if isinstance(error, Failed):
+        entry["incident"] = error.incident
+    AUDIT.info("%s", json.dumps(entry))
+
+
+def _entry(user: str, text: str, log_text: bool, line: Line, seconds: float, outcome: Outcome) -> dict[str, object]:
     entry: dict[str, object] = {
-        "at": datetime.now(UTC).isoformat(timespec="milliseconds"),
         "user": user,
         "statement": fingerprint(text),
         "outcome": outcome,
@@ -116,13 +140,7 @@ def _write(user: str, text: str, log_text: bool, line: Line, start: float, error
         "replayed": line.replayed,
         "seconds": round(seconds, 3),
     }
-    if isinstance(error, DpsqlError):
-        entry["sqlstate"] = error.sqlstate
-    if isinstance(error, Failed):
-        entry["incident"] = error.incident
-    if log_text:
-        entry["text"] = text
-    AUDIT.info("%s", json.dumps(entry))
+    return {**entry, "text": text} if log_text else entry
 
 
 def _outcome(error: BaseException | None) -> Outcome:

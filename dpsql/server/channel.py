@@ -26,6 +26,10 @@ class Channel(asyncio.Protocol):
         self.lost = asyncio.Event()
         """Set when nothing can be sent any more."""
         self.when_lost: Callable[[], None] | None = None
+        self.known: Callable[[bytes], bytes | None] | None = None
+        """Set while the next message is waited for: the answer to what comes, where it is known already."""
+        self.answered = 0.0
+        """When such an answer was last sent."""
 
     # --- called by asyncio ---
 
@@ -35,6 +39,12 @@ class Channel(asyncio.Protocol):
         self._connected(self)
 
     def data_received(self, data: bytes) -> None:
+        if self.known is not None and not self._inbox and self._writable.is_set():
+            answer = self.known(data)
+            if answer is not None:
+                self.answered = asyncio.get_running_loop().time()
+                self._open().write(answer)
+                return
         self._inbox += data
         self._arrived.set()
         if len(self._inbox) > _HIGH_WATER:

@@ -161,15 +161,26 @@ class Server:
         """The next message; None at the end of the conversation. Raises GoneError, and Rejected when time is up."""
         connection, clock = inbox.connection, asyncio.get_running_loop().time
         deadline, begun = clock() + self._limits.idle, False
-        while (event := connection.next_event()) is None and not connection.closed:
-            if connection.in_message and not begun:
-                deadline, begun = clock() + self._limits.message, True
-            known = inbox.receive(await _read(channel, deadline))
-            if known is not None:
-                deadline = clock() + self._limits.idle
-                channel.write(known)
-                await self._written(channel)
+        channel.known = inbox.known
+        try:
+            while (event := connection.next_event()) is None and not connection.closed:
+                if connection.in_message and not begun:
+                    deadline, begun = clock() + self._limits.message, True
+                inbox.receive(await self._data(channel, deadline, begun))
+        finally:
+            channel.known = None
         return None if isinstance(event, m.Terminate) else cast(m.SessionMessage | None, event)
+
+    async def _data(self, channel: Channel, deadline: float, begun: bool) -> bytes:
+        """What comes next; answers that were known meanwhile put the deadline of a client that is silent off."""
+        while True:
+            try:
+                return await _read(channel, deadline)
+            except Rejected:
+                active = channel.answered + self._limits.idle
+                if begun or active <= deadline:
+                    raise
+                deadline = active
 
     async def _answer(self, channel: Channel, turn: Turn, session: SessionLike) -> None:
         """Runs a turn and sends what it gives; a client that leaves cancels it."""
@@ -189,7 +200,7 @@ class Server:
         finally:
             channel.when_lost = None
 
-    async def _written(self, channel: Channel, turn: Turn | None = None) -> None:
+    async def _written(self, channel: Channel, turn: Turn) -> None:
         """Waits for the client to read. Raises GoneError if it does not."""
         if not channel.full:
             return
@@ -197,8 +208,7 @@ class Server:
             async with asyncio.timeout(self._limits.write):
                 await channel.drain()
         except (TimeoutError, ConnectionResetError):
-            if turn is not None:
-                turn.close()
+            turn.close()
             channel.abort()
             raise GoneError from None
 

@@ -50,17 +50,14 @@ class Inbox:
         self._session = session
         self._asked = b""
 
-    def receive(self, data: bytes) -> bytes | None:
-        """The answer, if it is known; else the connection has the bytes."""
-        if self.connection.buffered or not self.connection.at_rest:
-            self._asked = b""
-        else:
-            known = self._session.recall(data)
-            if known is not None:
-                return known
-            self._asked = data
+    def known(self, data: bytes) -> bytes | None:
+        """The answer to bytes that begin a turn, if it is known."""
+        return self._session.recall(data) if self.connection.at_rest else None
+
+    def receive(self, data: bytes) -> None:
+        """Gives the bytes to the connection."""
+        self._asked = data if self.connection.at_rest else b""
         self.connection.receive(data)
-        return None
 
     def answered(self) -> None:
         """Tells the session what the turn that has ended came as."""
