@@ -19,7 +19,7 @@ from dpsql.session.ports import (
     WireParameters,
 )
 from dpsql.session.session import Session
-from dpsql.types import Again, INT8, TEXT, Column, Relation, SqlType, Value
+from dpsql.types import INT8, TEXT, Again, Column, Relation, SqlType, Value
 
 COLUMNS = (Column("city", TEXT), Column("n", INT8))
 ROWS: tuple[tuple[Value, ...], ...] = tuple((f"city{n}", n) for n in range(1, 8))
