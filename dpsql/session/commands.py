@@ -25,13 +25,13 @@ def run(state: State, statement: Statement) -> Result:
         case kinds.Begin() | kinds.Commit() | kinds.Rollback():
             return _transaction(state, statement)
         case kinds.Savepoint(name):
-            state.transaction.savepoint(name)
+            state.transaction.savepoint(name, state.portals.all())
             return Result("SAVEPOINT")
         case kinds.ReleaseSavepoint(name):
             state.transaction.release(name)
             return Result("RELEASE")
         case kinds.RollbackTo(name):
-            state.transaction.rollback_to(name)
+            state.portals.keep(state.transaction.rollback_to(name))
             return Result("ROLLBACK")
         case kinds.Set():
             return _set(state, statement)
@@ -181,7 +181,8 @@ def _fetch(state: State, statement: kinds.Fetch) -> Result:
     portal.position = move.position
     if statement.move:
         return Result(f"MOVE {len(move.rows)}")
-    return Result("FETCH", Relation(relation.columns, tuple(relation.rows[at] for at in move.rows)), True)
+    rows = tuple(relation.rows[at] for at in move.rows)
+    return Result("FETCH", Relation(relation.columns, rows), True, binary=portal.binary)
 
 
 def _close(state: State, name: str | None) -> Result:

@@ -27,7 +27,8 @@ MAX_PORTALS = 100
 class Result:
     """What running a statement gave. `relation` None: a command without rows, or the rows go out as COPY data.
 
-    `verb` is the command tag; the number of rows sent is added to it if `counted`.
+    `verb` is the command tag; the number of rows sent is added to it if `counted`. `binary`: rows of a binary cursor,
+    which a simple query gets in that form.
     """
 
     verb: str
@@ -35,6 +36,7 @@ class Result:
     counted: bool = False
     notices: tuple[str, ...] = ()
     again: Again | None = None
+    binary: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +66,7 @@ class Portal:
     hold: bool = False
     settled: bool = False
     scroll: bool | None = None
+    binary: bool = False
     result: Result | None = None
     position: int = 0
     noticed: bool = False
@@ -113,6 +116,15 @@ class Portals:
             what = "cursor" if name else "unnamed portal"
             raise Rejected(f'{what} "{name}" does not exist', sqlstate=UNKNOWN_CURSOR)
         return portal
+
+    def all(self) -> tuple[Portal, ...]:
+        return tuple(self.by_name.values())
+
+    def keep(self, before: tuple[Portal, ...]) -> None:
+        """Drops what a ROLLBACK TO SAVEPOINT undoes: cursors that were not there at the savepoint."""
+        self.by_name = {
+            name: portal for name, portal in self.by_name.items() if any(portal is known for known in before)
+        }
 
     def end_of_transaction(self, keep_held: bool) -> None:
         """Held cursors outlive a commit; those opened in a transaction that rolls back do not."""

@@ -152,12 +152,10 @@ def _plan_columns(format: Literal["text", "json"]) -> tuple[Column, ...]:
 
 def _declare(state: State, statement: kinds.Declare) -> Result:
     """Runs the query at once: the cursor's rows are those of one answer, however they are fetched."""
-    if statement.binary:
-        raise Rejected("BINARY cursors are not supported", hint="Bind the query with binary result formats instead.")
     if not (statement.hold or state.block or state.transaction.status == "T"):
         raise Rejected("DECLARE CURSOR can only be used in transaction blocks", sqlstate="25P01", hint="BEGIN first.")
     prepared = prepare(state, statement.query, ())
-    portal = Portal(prepared, cursor=True, hold=statement.hold, scroll=statement.scroll)
+    portal = Portal(prepared, cursor=True, hold=statement.hold, scroll=statement.scroll, binary=statement.binary)
     state.portals.add(statement.name, portal)
     try:
         portal.result = run(state, statement.query)

@@ -13,7 +13,7 @@ from dpsql.compiler import kinds, statements
 from dpsql.compiler.kinds import Statement
 from dpsql.errors import PROTOCOL, SYNTAX, Rejected
 from dpsql.pgwire import messages as wire
-from dpsql.pgwire.messages import BackendMessage, SessionMessage
+from dpsql.pgwire.messages import BINARY_FORMAT, BackendMessage, SessionMessage
 from dpsql.pgwire.values import decode_value, formats
 from dpsql.session import copy, replies, settings, startup
 from dpsql.session.memory import Memory
@@ -114,9 +114,10 @@ class Session:
             return
         result = self._run(statement)
         copied = _copied(statement)
+        codes = (BINARY_FORMAT,) if result.binary else ()
         if copied is None and result.relation is not None:
-            yield replies.row_description(result.relation.columns)
-        yield from self._send(copied, result, 0, None, ())
+            yield replies.row_description(result.relation.columns, codes)
+        yield from self._send(copied, result, 0, None, codes)
 
     def _run(self, statement: Statement, parameters: WireParameters = ()) -> Result:
         self._state.cancel = CancelToken()

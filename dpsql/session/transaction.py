@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from dpsql.errors import IN_FAILED_TRANSACTION, Rejected
 from dpsql.pgwire.messages import TransactionStatus
+from dpsql.session.prepared import Portal
 from dpsql.session.settings import Values
 
 NO_TRANSACTION = "25P01"
@@ -34,7 +35,7 @@ class Transaction:
         self.status: TransactionStatus = "I"
         self._now = _Layers(values, {})
         self._before: _Layers | None = None
-        self._savepoints: list[tuple[str, _Layers]] = []
+        self._savepoints: list[tuple[str, _Layers, tuple[Portal, ...]]] = []
 
     @property
     def values(self) -> Values:
@@ -96,22 +97,25 @@ class Transaction:
         if self.status == "I":
             self._now = mark
 
-    def savepoint(self, name: str) -> None:
+    def savepoint(self, name: str, portals: tuple[Portal, ...] = ()) -> None:
+        """`portals` are those that are open now."""
         self._require_block("SAVEPOINT")
         if len(self._savepoints) >= _MAX_SAVEPOINTS:
             raise Rejected(f"more than {_MAX_SAVEPOINTS} savepoints", sqlstate="54000")
-        self._savepoints.append((name, self._now))
+        self._savepoints.append((name, self._now, portals))
 
     def release(self, name: str) -> None:
         self._require_block("RELEASE SAVEPOINT")
         del self._savepoints[self._find(name) :]
 
-    def rollback_to(self, name: str) -> None:
+    def rollback_to(self, name: str) -> tuple[Portal, ...]:
+        """The portals that were open at the savepoint."""
         self._require_block("ROLLBACK TO SAVEPOINT")
         at = self._find(name)
-        self._now = self._savepoints[at][1]
+        _, self._now, portals = self._savepoints[at]
         del self._savepoints[at + 1 :]
         self.status = "T"
+        return portals
 
     def _require_block(self, what: str) -> None:
         if self.status == "I":

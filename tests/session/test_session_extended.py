@@ -315,3 +315,24 @@ def test_cancel_reaches_the_running_statement() -> None:
     assert client.engine.tokens[0].cancelled
     client.query("SELECT 2")
     assert not client.engine.tokens[1].cancelled
+
+
+def test_a_binary_cursor_is_fetched_in_binary() -> None:
+    client = Client()
+    client.query("BEGIN")
+    client.query("DECLARE c BINARY CURSOR FOR SELECT 1")
+    found = client.send(m.Query("FETCH 1 FROM c"))
+    described = next(reply for reply in found if isinstance(reply, m.RowDescription))
+    assert {field.format for field in described.fields} == {1}
+    assert next(reply for reply in found if isinstance(reply, m.DataRow)).values[1] == bytes(7) + b"\x01"
+
+
+def test_rollback_to_a_savepoint_drops_later_cursors() -> None:
+    client = Client()
+    for text in ("BEGIN", "DECLARE early CURSOR FOR SELECT 1", "SAVEPOINT s", "DECLARE late CURSOR FOR SELECT 1"):
+        client.query(text)
+    client.query("ROLLBACK TO s")
+    assert client.query("FETCH 1 FROM early")[-2:] == ["'FETCH 1'", "ready T"]
+    assert client.query("FETCH 1 FROM late") == ["error 34000", "ready E"]
+    client.query("ROLLBACK TO s")
+    assert client.query("FETCH 1 FROM early")[-1] == "ready T"
