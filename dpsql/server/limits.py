@@ -16,8 +16,10 @@ class Limits:
 
     `startup`: from the connection to the StartupMessage, TLS included. `auth`: from there to the proof. `message`:
     from the first byte of a message to its last. `idle`: between messages. `write`: for a client to read what is due.
-    `sessions`: clients that have logged in. `pending`: clients that have not; more are closed unheard, so that a flood
-    costs nothing. `workers`: statements that run at once. `portion`: the most that is encoded before it is sent.
+    `failure`: what a failed login waits for its answer. `sessions`: clients that have logged in; `user_sessions`:
+    those of one user, so that nobody takes the places of all others. `pending`: clients that have not; more are closed
+    unheard, so that a flood costs nothing. `workers`: statements that run at once. `portion`: the most that is encoded
+    before it is sent.
     """
 
     startup: float = 10.0
@@ -25,7 +27,9 @@ class Limits:
     message: float = 60.0
     idle: float = 8 * 3600.0
     write: float = 120.0
+    failure: float = 0.25
     sessions: int = 400
+    user_sessions: int = 300
     pending: int = 200
     workers: int = 32
     portion: int = 64 << 10

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import cast
 
-from dpsql.errors import DpsqlError, Failed, Rejected
+from dpsql.errors import TOO_MANY_CONNECTIONS, DpsqlError, Failed, Rejected
 from dpsql.pgwire import messages as m
 from dpsql.pgwire.connection import Connection
 from dpsql.server.cancel import CancelKeys
@@ -129,6 +129,8 @@ class Server:
         """For as long as the block runs, this task is one of the user's sessions."""
         task = cast("asyncio.Task[None]", asyncio.current_task())
         mine = self._by_user.setdefault(user, set())
+        if len(mine) >= self._limits.user_sessions:
+            raise Rejected(f'too many connections of user "{user}"', sqlstate=TOO_MANY_CONNECTIONS)
         mine.add(task)
         try:
             yield

@@ -66,8 +66,13 @@ class Login:
         """SCRAM. Raises GoneError, and Rejected: 28P01 for a failed proof, 28000 where none may be tried."""
         identity = self._claim(startup)
         self._negotiate(startup)
-        async with _deadline(limits.auth):
-            await self._scram(identity.user, users)
+        try:
+            async with _deadline(limits.auth):
+                await self._scram(identity.user, users)
+        except Rejected:
+            # Guessing is slowed down by the wait, and by the place among the pending that it holds.
+            await asyncio.sleep(limits.failure)
+            raise
         return identity
 
     def _claim(self, startup: m.Startup) -> Identity:

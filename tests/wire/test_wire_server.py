@@ -292,6 +292,27 @@ def test_too_many_sessions() -> None:
         assert wait_for(lambda: can_login(running))
 
 
+def test_too_many_sessions_of_one_user() -> None:
+    with serving(limits=Limits(user_sessions=2)) as running, ExitStack() as stack:
+        clients = [stack.enter_context(Raw(running.port)) for _ in range(3)]
+        clients[0].login()
+        clients[1].login()
+        clients[2].send(startup())
+        clients[2].prove()
+        assert clients[2].fields()["C"] == "53300"
+        clients[0].socket.close()
+        assert wait_for(lambda: can_login(running))
+
+
+def test_a_failed_login_waits_for_its_answer() -> None:
+    with serving(limits=Limits(failure=0.5)) as running, Raw(running.port) as client:
+        client.send(startup())
+        started = time.monotonic()
+        client.prove("wrong")
+        assert client.fields()["C"] == "28P01"
+        assert time.monotonic() - started >= 0.5
+
+
 def can_login(running: Running) -> bool:
     with Raw(running.port) as client:
         try:
