@@ -82,15 +82,13 @@ _DUCKDB_TYPES = {
 
 
 def as_query(relation: Relation) -> exp.Query:
-    """A relation as SELECTs of literals; one that gives no rows, to begin with, names and types the columns."""
-    empty = exp.select(
-        *(exp.alias_(_typed(None, column.type), column.name, quoted=True) for column in relation.columns)
-    ).where(exp.false())
-    query: exp.Query = empty
-    for row in relation.rows:
-        cells = zip(row, relation.columns, strict=True)
-        query = exp.union(query, exp.select(*(_typed(value, column.type) for value, column in cells)), distinct=False)
-    return query
+    """A relation as VALUES; one row of NULLs, which is filtered out, names and types the columns of an empty one."""
+    names = [column.name for column in relation.columns]
+    rows = [tuple(_typed(v, c.type) for v, c in zip(row, relation.columns, strict=True)) for row in relation.rows]
+    nulls = tuple(_typed(None, column.type) for column in relation.columns)
+    values = exp.values(rows or [nulls], alias="own", columns=names)
+    query = exp.select(*(exp.column(name, quoted=True) for name in names)).from_(values)
+    return query if rows else query.where(exp.false())
 
 
 def _typed(value: Value, type: SqlType) -> exp.Expr:

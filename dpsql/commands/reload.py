@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import logging
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Literal
 
@@ -140,6 +140,10 @@ class Current:
     def budget(self, user: str) -> Relation:
         with self._using() as engine:
             return engine.budget(user)
+
+    def system_relations(self, user: str) -> Mapping[str, Callable[[], Relation]]:
+        with self._using() as engine:
+            return engine.system_relations(user)
 
     def answer(
         self, user: str, text: str, offset: int, settings: Settings, parameters: Parameters, cancel: Cancel

@@ -17,8 +17,9 @@ def is_probe(tree: exp.Expr) -> bool:
 
 
 def asks_nothing(tree: exp.Expr) -> bool:
-    """No row can come back, whatever the data: LIMIT 0 or a constant false WHERE."""
-    return _limit(tree) == "0" or never_true(tree)
+    """No row can come back, whatever the data: LIMIT 0, or a constant false WHERE of a query that is not one total."""
+    one_total = not tree.args.get("group") and any(e.find(exp.AggFunc) for e in tree.args.get("expressions") or [])
+    return _limit(tree) == "0" or (never_true(tree) and not one_total)
 
 
 def _limit(tree: exp.Expr) -> str | None:

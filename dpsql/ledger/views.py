@@ -18,7 +18,7 @@ from dpsql.ledger.model import Entry, Kind, Ledger
 from dpsql.policy.model import Policy
 from dpsql.types import COST_UNIT, INT8, NUMERIC, TEXT, TIMESTAMPTZ, Column, Relation, SqlType, Value
 
-MAX_ROWS: Final = 10_000
+MAX_ROWS: Final = 1_000
 """The newest; an export has all."""
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)

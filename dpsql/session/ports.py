@@ -118,6 +118,10 @@ class Engine(Protocol):
 
     def budget(self, user: str) -> Relation: ...
 
+    def system_relations(self, user: str) -> Mapping[str, Callable[[], Relation]]:
+        """The views of schema dpsql that the ledger fills, as this user sees them; read when they are called."""
+        ...
+
     def recalled(self, user: str, text: str, again: Again) -> bool:
         """Whether an answer that may be given again still may; it is then told of. Must not block."""
         ...

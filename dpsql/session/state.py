@@ -32,7 +32,8 @@ class State:
     pending: list[BackendMessage] = field(default_factory=list)
 
     def context(self) -> Context:
-        views = {"budget": lambda: self.engine.budget(self.user)}
+        found = self.engine.system_relations(self.user)
+        views = {name.removeprefix("dpsql."): relation for name, relation in found.items()}
         values = self.transaction.values
         timeout = for_engine(values).statement_timeout
         return Context(self.user, self.database, self.pid, values, views, timeout)

@@ -119,7 +119,7 @@ def test_conversions_are_fast() -> None:
     begin = time.perf_counter()
     for _ in range(1000):
         rho_from_epsilon(Decimal("0.7"), Decimal("5e-7"))
-    assert time.perf_counter() - begin < 1
+    assert time.perf_counter() - begin < 5
 
 
 @pytest.mark.parametrize("epsilon", ["1e-12", "1e-9", "1e-6", "0.37", "9999.999999999999", "10000"])

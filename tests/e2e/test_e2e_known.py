@@ -45,6 +45,5 @@ def test_an_empty_select(proxy: Proxy, alice: Client) -> None:
     assert proxy.refusal(alice, "SELECT").sqlstate == "42601"
 
 
-@pytest.mark.xfail(strict=True, reason="the view dpsql.ledger of one's own entries does not exist yet")
 def test_the_view_of_one_s_own_entries(alice: Client) -> None:
     assert ask(alice, "SELECT * FROM dpsql.ledger") is not None

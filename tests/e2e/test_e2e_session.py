@@ -217,7 +217,7 @@ def test_a_slow_statement_does_not_stop_others(clean: Proxy) -> None:
         time.sleep(0.3)
         begun = time.monotonic()
         assert ask(bob, "SELECT 1") == [(1,)]
-        assert time.monotonic() - begun < 1
+        assert time.monotonic() - begun < 5
         thread.join()
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -103,6 +103,9 @@ class FakeEngine:
 
     def budget(self, user: str) -> Relation:
         return Relation((Column("user", TEXT), Column("left", TEXT)), ((user, "14"),))
+
+    def system_relations(self, user: str) -> Mapping[str, Callable[[], Relation]]:
+        return {"dpsql.budget": lambda: self.budget(user)}
 
 
 @dataclass

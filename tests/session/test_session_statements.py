@@ -120,7 +120,7 @@ def test_limits_are_answered_at_once(text: str) -> None:
     with pytest.raises(Rejected) as caught:
         split(text)
     assert caught.value.sqlstate == "54001"
-    assert time.thread_time() - started < 0.1 * _slack()
+    assert time.thread_time() - started < 1.0 * _slack(), "a text within the limits may not take quadratic time"
 
 
 @pytest.mark.parametrize(
@@ -152,7 +152,7 @@ def test_no_text_is_slow(text: str) -> None:
     started = time.thread_time()
     with contextlib.suppress(Rejected):
         split(text)
-    assert time.thread_time() - started < 0.1 * _slack()
+    assert time.thread_time() - started < 1.0 * _slack(), "a text within the limits may not take quadratic time"
 
 
 @given(st.text(alphabet="abE$'\"\\-/*;()[]., \n1\u00a0\u00e9U&:=|", max_size=60))

@@ -395,7 +395,7 @@ def test_a_long_statement_is_refused_and_the_connection_goes_on(server: Running)
         assert client.message() == (b"Z", b"I")
         client.query("SELECT 1")
         assert client.answer() == ROW
-        assert time.monotonic() - began < 1
+        assert time.monotonic() - began < 5
 
 
 @pytest.mark.parametrize("data", [b"Q\0\0\0\0", b"Q\0\0\0\3", b"Q\x80\0\0\0", b"Q\xff\xff\xff\xff", b"\0" * 9])
