@@ -9,7 +9,7 @@ from ledger_cases import COST, DATASET, made, start
 
 from dpsql.ledger import open_ledger, verify_ledger
 
-PROCESSES, THREADS, ASKS, FITTING = 6, 6, 2, 40
+PROCESSES, THREADS, ASKS, FITTING = 8, 6, 2, 40
 
 
 @pytest.mark.parametrize("whose", ["dataset", pytest.param("user", marks=pytest.mark.slow)])

@@ -371,6 +371,28 @@ def _power(node: exp.Expr, context: Context) -> Expr:
     return made
 
 
+def _width_bucket(node: exp.Expr, context: Context) -> Expr:
+    """WIDTH_BUCKET(x, low, high, count) of constants: 0 below, count + 1 from `high` on, as in Postgres."""
+    only(node, "min_value", "max_value", "num_buckets")
+    parts = [bind(node.args[key], context) if node.args.get(key) is not None else None for key in _BUCKET_PARTS]
+    low, high, count = (domains.number(p.value) if isinstance(p, Lit) else None for p in parts)
+    whole = count is not None and count.denominator == 1 and 1 <= count <= 10_000
+    if low is None or high is None or count is None or low >= high or not whole:
+        raise refuse("WIDTH_BUCKET takes constants low < high and 1 to 10,000 buckets over private rows", node)
+    x = _number(bind(node.this, context), node.this, context)
+    ends = [Lit(Decimal(n.numerator) / Decimal(n.denominator), NUMERIC) for n in (low, high, count, high - low)]
+    above = cast_number(arithmetic("sub", x, ends[0], node), FLOAT8, node)
+    inside = arithmetic("div", arithmetic("mul", above, ends[2], node), ends[3], node)
+    floored = numeric("floor", (inside, Lit(0, INT4)), FLOAT8, domains.integral(inside.domain), node)
+    within = arithmetic("add", cast_number(floored, INT4, node), Lit(1, INT4), node)
+    domain = Domain(Fraction(0), count + 1, nullable=x.domain.nullable, reach=within.domain.reach, grain=Fraction(1))
+    branches = ((boolean("lt", x, ends[0]), Lit(0, INT4)), (boolean("ge", x, ends[1]), Lit(int(count) + 1, INT4)))
+    return Case(branches, within, INT4, domain)
+
+
+_BUCKET_PARTS = ("min_value", "max_value", "num_buckets")
+
+
 def _case(node: exp.Expr, context: Context) -> Expr:
     only(node, "ifs", "default")
     subject = node.args.get("this")
@@ -561,6 +583,7 @@ _RULES: dict[type[exp.Expr], Rule] = {
     exp.Sqrt: _root("sqrt"),
     exp.Ln: _root("ln"),
     exp.Pow: _power,
+    exp.WidthBucket: _width_bucket,
     exp.Case: _case,
     exp.Coalesce: _coalesce,
     exp.Nullif: _nullif,
