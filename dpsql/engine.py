@@ -220,8 +220,10 @@ class Engine:
         line.granted((p.cost for p in compiled.releases), granted.values())
         cancel.check()
         known = self._replays.get(compiled, granted)
-        relation = known if known is not None else self._released(compiled, granted, deadline, cancel)
-        self._replays.keep(compiled, granted, relation)
+        if known is None:
+            known, made = self._released(compiled, granted, deadline, cancel)
+            self._replays.keep(compiled, made, known)
+        relation = known
         notices = (self._notice(asker, compiled, granted),) if settings.notices else ()
         fresh = any(isinstance(grant, Reservation) for grant in granted.values())
         return Answer(relation, notices, None if fresh else self._again(compiled, (_REPLAY,), len(granted)))
@@ -365,9 +367,10 @@ class Engine:
 
     def _released(
         self, compiled: Compiled, granted: Mapping[str, Reservation | Release], deadline: float, cancel: Cancel
-    ) -> Relation:
-        """Inner releases first; each becomes a relation that later ones and the remainder read."""
+    ) -> tuple[Relation, dict[str, Release]]:
+        """The rows, and the releases that were paid for. Inner ones first: each is a relation that later ones read."""
         relations: dict[str, Relation] = {}
+        paid: dict[str, Release] = {}
         derived: dict[int, Relation | None] = {}
         for each in compiled.releases:
             for index in each.aggregation.depends_on:
@@ -378,8 +381,10 @@ class Engine:
             made = key_list(planned, planned.id) if grant is None else grant
             if isinstance(made, Reservation):
                 made = self._fresh(planned, made, derived, deadline, cancel)
+            if grant is not None:
+                paid[planned.id] = made
             relations[f"_{planned.id}"] = released_relation(planned, made)
-        return self._run(compiled.remainder, relations, deadline, cancel)
+        return self._run(compiled.remainder, relations, deadline, cancel), paid
 
     def _fresh(
         self,
