@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import signal
 import sys
@@ -65,6 +66,15 @@ def _address(policy: Policy, listen: str | None) -> tuple[str, int]:
     return host.strip("[]"), int(port)
 
 
+def _settle() -> None:
+    """Modules, catalog and public tables live as long as the process: the collector need not walk them at each turn.
+
+    With the demo's tables, compiling a statement takes about half as long.
+    """
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
+
+
 def make_server(engine: Current, address: tuple[str, int]) -> Server:
     """A server for an engine, not yet listening."""
 
@@ -82,6 +92,7 @@ def make_server(engine: Current, address: tuple[str, int]) -> Server:
 async def _serve(current: Current, path: Path, address: tuple[str, int], metrics: int | None) -> None:
     draw(DiscreteGaussian(1.0), 1)
     current.engine.pool.warm(2)
+    _settle()
     server = make_server(current, address)
     try:
         await server.start()
