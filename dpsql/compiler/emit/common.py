@@ -44,6 +44,13 @@ class Dialect:
     canonical_number: Callable[[str, SqlType], str]
 
 
+def local_timestamp(name: str) -> str:
+    """A stored timestamp with time zone as a local one, clamped first so that the conversion cannot fail."""
+    low, high = "TIMESTAMPTZ '1000-01-02 00:00:00+00'", "TIMESTAMPTZ '9990-12-30 00:00:00+00'"
+    clamped = f"CASE WHEN {name} > {high} THEN {high} WHEN {name} < {low} THEN {low} ELSE {name} END"
+    return f"CAST({clamped} AS TIMESTAMP)"
+
+
 def quote(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dpsql.compiler.emit.common import Dialect
+from dpsql.compiler.emit.common import Dialect, local_timestamp
 from dpsql.types import Kind, SqlType
 
 
@@ -12,9 +12,7 @@ def _read(name: str, type_: SqlType) -> str:
         case Kind.FLOAT4:
             return f"CAST({name} AS DOUBLE)"
         case Kind.TIMESTAMPTZ:
-            low, high = "TIMESTAMPTZ '1000-01-02 00:00:00+00'", "TIMESTAMPTZ '9990-12-30 00:00:00+00'"
-            clamped = f"CASE WHEN {name} > {high} THEN {high} WHEN {name} < {low} THEN {low} ELSE {name} END"
-            return f"CAST({clamped} AS TIMESTAMP)"
+            return local_timestamp(name)
         case _:
             return name
 
