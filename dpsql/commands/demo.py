@@ -24,6 +24,7 @@ from types import FrameType
 
 import click
 
+from dpsql.commands.demo_attacks import attacks
 from dpsql.commands.demo_data import build
 from dpsql.errors import INTERNAL, UNDEFINED_OBJECT, Rejected
 from dpsql.ledger import init_ledger
@@ -62,7 +63,7 @@ class Proxy:
     port: int
 
 
-@click.command()
+@click.group(invoke_without_command=True)
 @click.option("--serve", "stay", is_flag=True, help="Leave the proxy running and print the psql command to type.")
 @click.option(
     "--folder",
@@ -71,8 +72,11 @@ class Proxy:
     show_default=True,
     help="Where database, policy and ledger are made anew.",
 )
-def demo(stay: bool, folder: Path) -> None:
+@click.pass_context
+def demo(context: click.Context, stay: bool, folder: Path) -> None:
     """Show the main job end to end on the flights that left New York in 2013."""
+    if context.invoked_subcommand is not None:
+        return
     _require_psycopg()
     place = prepare(folder)
     listen = f"127.0.0.1:{_port() if stay else 0}"
@@ -85,6 +89,9 @@ def demo(stay: bool, folder: Path) -> None:
                 _tour(place, running)
     finally:
         signal.signal(signal.SIGTERM, previous)
+
+
+demo.add_command(attacks)
 
 
 def prepare(folder: Path) -> Place:
