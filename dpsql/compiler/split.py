@@ -442,7 +442,7 @@ def _private_select(
         outer,
     )
     if not has_aggregates(select):
-        return _projected(select, source, context(source.fields, source), probe=top and state.probe)
+        return _projected(select, source, context(source.fields, source), top=top)
     if not top:
         private = per_unit(select, source, context(source.fields, source), state.numbers)
         if private is not None:
@@ -526,17 +526,17 @@ PENDING = Aggregation(Rows(-1, ()), None, (), (), (), 1, 1)
 """Holds an aggregation's place while its own subqueries are taken apart."""
 
 
-def _projected(select: exp.Select, source: Source, context: Context, *, probe: bool) -> Source:
-    """A query that only filters and projects private rows. `probe`: it is asked for its columns alone."""
+def _projected(select: exp.Select, source: Source, context: Context, *, top: bool) -> Source:
+    """A query that only filters and projects private rows. `top`: as the statement itself, it gives columns or none."""
     for key in ("limit", "offset", "qualify", "windows"):
-        if select.args.get(key) and not (probe and key in ("limit", "offset")):
+        if select.args.get(key) and not (top and key in ("limit", "offset")):
             raise refuse(
                 f"{key.upper()} over private rows is not supported",
                 select.args[key] if isinstance(select.args[key], exp.Expr) else select,
                 sqlstate=NOT_PERMITTED,
                 hint="Which rows come first depends on other people's rows. Aggregate first, then limit.",
             )
-    clauses = ("limit", "offset") if probe else ()
+    clauses = ("limit", "offset") if top else ()
     only(select, "expressions", "from_", "joins", "where", "order", "with_", "kind", *clauses)
     fields: list[Field] = []
     for node in select.expressions:
