@@ -171,6 +171,8 @@ class Engine:
         column = (Column("QUERY PLAN", TEXT),)
         if format == "json":
             made = explain.as_json(compiled, epsilon, self.backend.dialect)
+            keys = self.keys(compiled)
+            made["keys"] = {p.id: keys[p.id] for p in compiled.releases if not p.free}
             return Relation(column, ((json.dumps(made, indent=2),),))
         lines = explain.as_text(compiled, epsilon, self.policy.privacy.accounting)
         return Relation(column, tuple((line,) for line in lines))
@@ -310,7 +312,8 @@ class Engine:
             )
         delta = min(asker.budget.delta, self.policy.privacy.budget.delta)
         largest_epsilon = most or min(asker.budget.epsilon, self.policy.privacy.budget.epsilon)
-        return Terms(epsilon, delta, settings.mechanism, settings.max_groups, settings.max_error, largest_epsilon)
+        error, bars = settings.max_error, settings.error_bars
+        return Terms(epsilon, delta, settings.mechanism, settings.max_groups, error, largest_epsilon, bars)
 
     # Reserve ----------------------------------------------------------------------------------------------------
 

@@ -199,7 +199,7 @@ Parameters = tuple[tuple[SqlType, Value | tuple[Value, ...]], ...]
 class Settings:
     """What of a session's settings changes an answer or its price. None leaves it to the role or the policy.
 
-    `statement_timeout` is in seconds; the policy's own limit stays in force.
+    `statement_timeout` is in seconds; the policy's own limit stays in force. `error_bars` adds columns.
     """
 
     epsilon: Decimal | None = None
@@ -208,6 +208,7 @@ class Settings:
     max_error: Decimal | None = None
     notices: bool = True
     statement_timeout: float | None = None
+    error_bars: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,12 @@ from dataclasses import dataclass
 from decimal import Decimal
 from zoneinfo import ZoneInfo
 
+from sqlglot import exp
+
 from dpsql.compiler.accuracy import with_epsilon
 from dpsql.compiler.algebra import Lit
 from dpsql.compiler.bind.joins import Numbers
+from dpsql.compiler.error_bars import compiled_with_bars
 from dpsql.compiler.parse import parse
 from dpsql.compiler.placeholders import Placeholders, spell_out
 from dpsql.compiler.plan import PlannedRelease, Terms, plan
@@ -56,9 +59,16 @@ def compile_statement(
 
     `tables`: those that the user may see, None for all. A parameter of UNKNOWN type takes one from its place.
     """
+    if terms.error_bars:
+        return compiled_with_bars(lambda: parse(text), lambda tree: _compiled(tree, schema, terms, tables, parameters))
+    return _compiled(parse(text), schema, terms, tables, parameters)
+
+
+def _compiled(
+    asked: exp.Query, schema: Schema, terms: Terms, tables: frozenset[str] | None, parameters: Parameters
+) -> Compiled:
     privacy = schema.policy.privacy
     zone = ZoneInfo(schema.policy.timezone)
-    asked = parse(text)
     placeholders = spell_out(asked, parameters)
     literals = tuple(Lit(value, type_) for type_, value in placeholders.scalars)
     state = Split(schema, tables, literals, terms.max_groups, Numbers(schema), zone)

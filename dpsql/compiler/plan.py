@@ -132,6 +132,7 @@ class Terms:
     """What the session asks for: the statement's epsilon, at the smaller of the user's and the dataset's delta.
 
     `max_error`: the least epsilon up to `max_epsilon` is taken whose 95 % error is at most this on every output.
+    `error_bars`: the answer has the ends of each aggregate's interval as columns of its own.
     """
 
     epsilon: Decimal
@@ -140,6 +141,7 @@ class Terms:
     max_groups: int | None = None
     max_error: Decimal | None = None
     max_epsilon: Decimal = Decimal(100)
+    error_bars: bool = False
 
 
 @dataclass(frozen=True, slots=True)

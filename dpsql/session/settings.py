@@ -174,6 +174,9 @@ def _parameters() -> tuple[Parameter, ...]:
             "dpsql.max_groups", OWN, _max_groups, "Groups that one privacy unit may add to; the policy's or less."
         ),
         Parameter("dpsql.max_error", OWN, _amount, "Absolute 95 % error to aim at, instead of an epsilon."),
+        Parameter(
+            "dpsql.error_bars", "off", boolean("dpsql.error_bars"), "Adds each aggregate's 95 % interval as columns."
+        ),
         Parameter("dpsql.notices", "on", boolean("dpsql.notices"), "Whether each answer tells its price."),
         Parameter("statement_timeout", "0", _duration("statement_timeout"), "Longest time for a statement."),
         Parameter("application_name", "", _printable, "What the client calls itself.", reported=True),
@@ -320,6 +323,7 @@ def for_engine(values: Values) -> Settings:
         max_error=_decimal(values["dpsql.max_error"]),
         notices=wants_notices(values),
         statement_timeout=None if timeout == "0" else _seconds(timeout),
+        error_bars=values["dpsql.error_bars"] == "on",
     )
 
 
