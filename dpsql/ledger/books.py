@@ -146,14 +146,23 @@ def granted_by(entry: Entry) -> int:
 
 def chained(books: Books, drafts: Iterable[Entry]) -> tuple[Entry, ...]:
     """The drafts (ids, totals, hashes open) as entries that follow from the books, which stay as they are."""
-    ahead = replace(books, accounts=dict(books.accounts), grants=dict(books.grants), accepted=set(books.accepted))
+    return extend(copy(books), drafts)
+
+
+def copy(books: Books) -> Books:
+    """Books that go on by themselves."""
+    return replace(books, accounts=dict(books.accounts), grants=dict(books.grants), accepted=set(books.accepted))
+
+
+def extend(books: Books, drafts: Iterable[Entry]) -> tuple[Entry, ...]:
+    """The drafts as entries that follow from the books, and that the books hold from now on."""
     done: list[Entry] = []
     for draft in drafts:
-        at = max(draft.at, ahead.last.at) if ahead.last else draft.at
-        numbered = replace(draft, id=ahead.head.count + 1, at=at)
-        account, dataset = ahead.totals(numbered)
-        entry = sealed(replace(numbered, account_total=account, dataset_total=dataset), ahead.head.hash)
-        ahead.post(entry)
+        at = max(draft.at, books.last.at) if books.last else draft.at
+        numbered = replace(draft, id=books.head.count + 1, at=at)
+        account, dataset = books.totals(numbered)
+        entry = sealed(replace(numbered, account_total=account, dataset_total=dataset), books.head.hash)
+        books.post(entry)
         done.append(entry)
     return tuple(done)
 

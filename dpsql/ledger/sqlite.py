@@ -6,10 +6,11 @@ here, and never go on after a sign that the file is no longer the one that was v
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -17,6 +18,7 @@ from random import uniform
 from typing import Final
 
 from dpsql.ledger.guard import PATIENCE, Guard
+from dpsql.ledger.line import Line
 from dpsql.ledger.migrations import LAYOUT
 from dpsql.ledger.model import LedgerError, damaged
 from dpsql.ledger.places import beside
@@ -109,25 +111,36 @@ class SqliteStore:
         self._connection = connection
         self._path = path
         self._guard = Guard(str(path))
-        self._files = _identities(path)
-        self._size = path.stat().st_size
+        self._line = Line(path.with_name(f"{path.name}-lock"))
+        self._names = (str(path), f"{path}-wal")
+        self._files = self._identities()
 
     @contextmanager
     def transaction(self, *, write: bool) -> Iterator[Rows]:
-        """A transaction that is rolled back at the end, unless its body has committed it. Raises Failed."""
-        with self._faults(), self._guard.alone():
-            self._check()
-            self._begin(write)
-            try:
-                yield rows_of(self._connection)
-            finally:
-                if self._connection.in_transaction:
-                    self._connection.execute("ROLLBACK")
+        """A transaction that is rolled back at the end, unless its body has committed it. Raises Failed.
+
+        While another process writes, this one's other threads may read.
+        """
+        with self._faults(), self._line.turn(PATIENCE) if write else nullcontext():
+            deadline, nap = time.monotonic() + PATIENCE, _SHORTEST
+            while True:
+                with self._guard.alone():
+                    self._check()
+                    if self._begin(write, last=time.monotonic() > deadline):
+                        try:
+                            yield rows_of(self._connection)
+                        finally:
+                            if self._connection.in_transaction:
+                                self._connection.execute("ROLLBACK")
+                        return
+                time.sleep(uniform(nap / 2, nap))
+                nap = min(2 * nap, _LONGEST)
 
     def close(self) -> None:
         """Give the connection up. What was committed stays."""
         with self._guard.closing():
             self._connection.close()
+            self._line.close()
 
     @contextmanager
     def _faults(self) -> Iterator[None]:
@@ -139,37 +152,36 @@ class SqliteStore:
             if (getattr(error, "sqlite_errorname", None) or "").startswith(_TRANSIENT):
                 raise self._guard.failed(reason(error)) from None
             raise self._guard.doubt(reason(error)) from None
+        except TimeoutError:
+            raise self._guard.failed(f"other programs kept it locked for {PATIENCE:.0f} s") from None
         except OSError as error:
             raise self._guard.failed(error.strerror or "a file is not accessible") from None
 
     def _check(self) -> None:
-        size = self._path.stat().st_size
-        if _identities(self._path) != self._files:
+        found = self._identities()
+        if not found or tuple(each[:2] for each in found) != tuple(each[:2] for each in self._files):
             raise LedgerError("its file was replaced or removed while it was open")
-        if size < self._size:
+        if found[0][2] < self._files[0][2]:
             raise LedgerError("its file was truncated while it was open")
-        self._size = size
+        self._files = found
 
-    def _begin(self, write: bool) -> None:
-        deadline, nap = time.monotonic() + PATIENCE, _SHORTEST
-        while True:
-            try:
-                self._connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
-                self._connection.execute("SELECT 1 FROM entry LIMIT 1").fetchone()  # takes the snapshot
-                return
-            except sqlite3.OperationalError as error:
-                if self._connection.in_transaction:
-                    self._connection.execute("ROLLBACK")
-                if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
-                    raise
-            time.sleep(uniform(nap / 2, nap))
-            nap = min(2 * nap, _LONGEST)
+    def _identities(self) -> tuple[tuple[int, int, int], ...]:
+        """(device, number, size) of the file and its log; the log exists for as long as a connection does."""
+        try:
+            stats = tuple(os.stat(name) for name in self._names)
+        except FileNotFoundError:
+            return ()
+        return tuple((stat.st_dev, stat.st_ino, stat.st_size) for stat in stats)
 
-
-def _identities(path: Path) -> tuple[tuple[int, int], ...]:
-    """The files under the ledger's name and its log's. The log exists for as long as a connection does."""
-    try:
-        stats = (path.stat(), path.with_name(f"{path.name}-wal").stat())
-    except FileNotFoundError:
-        return ()
-    return tuple((stat.st_dev, stat.st_ino) for stat in stats)
+    def _begin(self, write: bool, *, last: bool) -> bool:
+        """Whether the transaction has begun; not, if others keep the file locked, unless this was the last attempt."""
+        try:
+            self._connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
+            self._connection.execute("SELECT 1 FROM entry LIMIT 1").fetchone()  # takes the snapshot
+        except sqlite3.OperationalError as error:
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or last:
+                raise
+            return False
+        return True

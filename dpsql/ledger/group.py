@@ -1,0 +1,96 @@
+"""Group commit: what several threads want to write becomes one transaction, and so one wait for the disk.
+
+Decides who writes for whom, and who is told what when. Each write is decided in turn, on what those before it in the
+transaction have added; one that is refused adds nothing and ends alone. Nobody hears of a success before the whole
+transaction is durable: where it fails, all its writes have failed, refusals too, since they may rest on what is gone.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Final, Generic, TypeVar, cast
+
+from dpsql.errors import DpsqlError, Failed
+from dpsql.ledger.books import Books
+from dpsql.ledger.model import LedgerError
+from dpsql.ledger.rows import Rows
+
+T = TypeVar("T")
+Work = Callable[[Rows, Books], T]
+"""Decides on the books, and only then adds to rows and books. May raise what ends it alone before it has added."""
+
+MOST: Final = 64
+"""Writes in one transaction, so that none waits for many."""
+
+
+@dataclass(slots=True, eq=False)
+class Turn(Generic[T]):
+    """One thread's write: first waiting, then either told its outcome or told to lead."""
+
+    work: Work[T]
+    told: threading.Event = field(default_factory=threading.Event)
+    ended: bool = False
+    result: T | None = None
+    error: BaseException | None = None
+
+    def take(self, rows: Rows, books: Books) -> None:
+        """Do the work within a transaction. Raises what ends the whole transaction."""
+        try:
+            self.result = self.work(rows, books)
+        except LedgerError:  # what was read does not prove itself
+            raise
+        except DpsqlError as error:
+            self.error = error
+
+    def outcome(self) -> T:
+        if self.error is not None:
+            raise self.error
+        return cast(T, self.result)
+
+
+class Group:
+    """The writes that wait for their transaction. `commit` runs the turns it is given in one, durably, or raises."""
+
+    def __init__(self, commit: Callable[[Sequence[Turn[object]]], None]) -> None:
+        self._commit = commit
+        self._lock = threading.Lock()
+        self._waiting: deque[Turn[object]] = deque()
+        self._led = False
+
+    def write(self, work: Work[T]) -> T:
+        """The result of the work, once it is durable. Raises what it raised, or Failed."""
+        turn = Turn(work)
+        with self._lock:
+            self._waiting.append(cast("Turn[object]", turn))
+            leads, self._led = not self._led, True
+        if not leads:
+            turn.told.wait()
+        if not turn.ended:
+            self._lead(cast("Turn[object]", turn))
+        return turn.outcome()
+
+    def _lead(self, leader: Turn[object]) -> None:
+        """Commit the turns that wait, this thread's first of all, and hand over to the next one that waits by then."""
+        with self._lock:
+            turns = [self._waiting.popleft() for _ in range(min(MOST, len(self._waiting)))]
+        try:
+            self._commit(turns)
+        except BaseException as error:
+            for turn in turns:
+                turn.error = error if turn is leader else _failed(error)
+        finally:
+            for turn in turns:
+                turn.ended = True
+            with self._lock:
+                following = next(iter(self._waiting), None)
+                self._led = following is not None
+            for turn in (*turns, *([following] if following else ())):
+                turn.told.set()
+
+
+def _failed(error: BaseException) -> Failed:
+    """What the others in a transaction are told; each has an incident of its own."""
+    return Failed(error.cause if isinstance(error, Failed) else f"a transaction was given up: {type(error).__name__}")
