@@ -24,6 +24,7 @@ from dpsql.compiler.bind.aggregates import aggregate
 from dpsql.compiler.bind.choices import chooses
 from dpsql.compiler.bind.expr import Context, bind
 from dpsql.compiler.bind.parameters import constant
+from dpsql.compiler.bind.propagate import propagated
 from dpsql.compiler.bind.scope import Field, Source
 from dpsql.compiler.domains import narrowed
 from dpsql.compiler.parse import name_of, only, refuse, together, unwrap
@@ -133,7 +134,8 @@ def has_aggregates(select: exp.Select) -> bool:
     return any(_aggregates_in(part) for part in parts)
 
 
-def _is_aggregate(node: exp.Expr) -> bool:
+def is_aggregate(node: exp.Expr) -> bool:
+    """Whether the node itself is an aggregate function."""
     return isinstance(node, exp.AggFunc) or chooses(node)
 
 
@@ -143,7 +145,7 @@ def _aggregates_in(node: exp.Expr) -> bool:
     if isinstance(node, exp.Window):
         inner = list(node.this.iter_expressions()) if isinstance(node.this, exp.AggFunc) else [node.this]
         return any(_aggregates_in(child) for child in (*inner, *_window_parts(node)))
-    if _is_aggregate(node):
+    if is_aggregate(node):
         return True
     return any(_aggregates_in(child) for child in node.iter_expressions())
 
@@ -241,7 +243,7 @@ def _rewritten(node: exp.Expr, grouping: Grouping, aliases: frozenset[str]) -> e
     if key is not None:
         return key
     match node:
-        case exp.Filter() if _is_aggregate(node.this):
+        case exp.Filter() if is_aggregate(node.this):
             only(node, "expression")
             return _released(
                 aggregate(node.this, node.args["expression"].this, grouping.source, grouping.context), grouping
@@ -250,16 +252,27 @@ def _rewritten(node: exp.Expr, grouping: Grouping, aliases: frozenset[str]) -> e
             return _error_bar(node, grouping)
         case exp.Window() if isinstance(node.this, exp.AggFunc):
             return _rebuilt(node, grouping, aliases, keep_function=True)
+        case exp.Grouping():
+            return _which_keys(node, grouping)
         case exp.Subquery():
             return exp.Subquery(this=grouping.subquery(node.this))
         case exp.Select() | exp.SetOperation():
             return grouping.subquery(node)
-        case _ if _is_aggregate(node):
+        case _ if is_aggregate(node):
             return _released(aggregate(node, None, grouping.source, grouping.context), grouping)
         case exp.Column():
             return _bare_column(node, grouping)
         case _:
             return _rebuilt(node, grouping, aliases)
+
+
+def _which_keys(node: exp.Grouping, grouping: Grouping) -> exp.Expr:
+    """GROUPING(key, ...): of released keys, public; 0 where there is one set of them."""
+    keys = [_as_key(unwrap(each), grouping) for each in node.expressions]
+    found = [key for key in keys if key is not None]
+    if len(found) < len(keys):
+        raise refuse("arguments to GROUPING must be grouping expressions", node, sqlstate=GROUPING)
+    return exp.Grouping(expressions=found) if grouping.sets else exp.Literal.number(0)
 
 
 def _is_alias(node: exp.Expr, aliases: frozenset[str]) -> bool:
@@ -359,7 +372,7 @@ def _identity(aggregate: Aggregate) -> tuple[object, ...]:
 
 
 def _error_bar(node: exp.Anonymous, grouping: Grouping) -> exp.Expr:
-    """dp_stddev(agg), dp_interval_low(agg), dp_interval_high(agg): of one aggregate of this query."""
+    """dp_stddev, dp_interval_low and dp_interval_high: of one aggregate, or of an expression over some."""
     name = str(node.this).lower()
     if grouping.sets:
         raise refuse(f"{name} is not available with ROLLUP, CUBE or GROUPING SETS", node)
@@ -367,10 +380,10 @@ def _error_bar(node: exp.Anonymous, grouping: Grouping) -> exp.Expr:
     condition = None
     if isinstance(inner, exp.Filter):
         inner, condition = inner.this, inner.args["expression"].this
-    if not _is_aggregate(inner):
-        raise refuse(f"{name} takes one aggregate, such as {name}(COUNT(*))", node)
+    if not is_aggregate(inner):
+        return _rewritten(propagated(name, node, inner, is_aggregate), grouping, frozenset())
     index = _index(aggregate(inner, condition, grouping.source, grouping.context), grouping)
     return _reference(f"_a{index}_{ERROR_FUNCTIONS[name]}", grouping, node)
 
 
-__all__ = ["Grouping", "aggregation", "has_aggregates", "released_columns", "rewrite", "row_level"]
+__all__ = ["Grouping", "aggregation", "has_aggregates", "is_aggregate", "released_columns", "rewrite", "row_level"]
