@@ -17,6 +17,7 @@ COMMANDS = {
     "demo": "dpsql.commands.demo:demo",
     "check": "dpsql.commands.check:check",
     "serve": "dpsql.commands.serve:serve",
+    "shell": "dpsql.commands.shell:shell",
     "query": "dpsql.commands.query:query",
     "explain": "dpsql.commands.explain:explain",
     "budget": "dpsql.commands.budget:budget",

@@ -59,7 +59,11 @@ class Remote:
         return made
 
     def _attempt(self) -> psycopg.Connection:
-        given: dict[str, str | int] = {"connect_timeout": CONNECT_SECONDS, "application_name": "dpsql shell", **self._options}
+        given: dict[str, str | int] = {
+            "connect_timeout": CONNECT_SECONDS,
+            "application_name": "dpsql shell",
+            **self._options,
+        }
         return psycopg.connect(make_conninfo(self._url, **given), autocommit=True, prepare_threshold=None)
 
     def run(self, statement: str) -> Result:

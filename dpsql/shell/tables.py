@@ -33,7 +33,11 @@ class Field:
             return f"one of {self.values}"
         if self.lower is None and self.upper is None:
             return ""
-        return f"{self.lower} to {self.upper}"
+        return f"{_whole(self.lower)} to {_whole(self.upper)}"
+
+
+def _whole(bound: str | None) -> str:
+    return "" if bound is None else bound.removesuffix(".0")
 
 
 @dataclass(frozen=True, slots=True)
