@@ -15,14 +15,15 @@ from dpsql.errors import DpsqlError
 
 COMMANDS = {
     "demo": "dpsql.commands.demo:demo",
+    "init": "dpsql.commands.init:init",
     "check": "dpsql.commands.check:check",
     "serve": "dpsql.commands.serve:serve",
-    "shell": "dpsql.commands.shell:shell",
     "query": "dpsql.commands.query:query",
     "explain": "dpsql.commands.explain:explain",
     "budget": "dpsql.commands.budget:budget",
     "ledger": "dpsql.commands.ledger:ledger",
     "password": "dpsql.commands.password:password",
+    "import": "dpsql.commands.import_:import_",
 }
 
 

@@ -12,6 +12,7 @@ from contextlib import AbstractContextManager
 from typing import Literal, Protocol
 
 from dpsql.errors import BAD_PARAMETER, NOT_SUPPORTED, Rejected
+from dpsql.policy.outline import ForeignKey
 from dpsql.types import ExactCells, Relation, TableFacts
 
 Dialect = Literal["duckdb", "postgres"]
@@ -32,6 +33,10 @@ class Backend(Protocol):
     @property
     def immutable(self) -> bool:
         """Whether the data cannot change while the backend is open, so that a check at start stays true."""
+        ...
+
+    def catalog(self) -> tuple[tuple[str, ...], tuple[ForeignKey, ...]]:
+        """The names of all tables and views in the schema that is served, and the foreign keys between them."""
         ...
 
     def facts(self, names: Sequence[str]) -> Mapping[str, TableFacts]:

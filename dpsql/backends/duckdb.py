@@ -19,6 +19,7 @@ from dpsql.backends import Cancel
 from dpsql.backends.cells import MAX_PUBLIC_ROWS, exact_cells, public_relation
 from dpsql.backends.watch import Guard, Watch, stopped
 from dpsql.errors import BAD_PARAMETER, DpsqlError, Failed, Rejected
+from dpsql.policy.outline import ForeignKey
 from dpsql.types import Column, ExactCells, Kind, Relation, SqlType, TableFacts
 
 SCHEMA = "main"
@@ -65,6 +66,11 @@ SELECT constraint_column_names FROM duckdb_constraints()
 WHERE schema_name = 'main' AND database_name = current_database() AND table_name = $1
   AND constraint_type IN ('PRIMARY KEY', 'UNIQUE')
 """
+_FOREIGN_KEYS = """
+SELECT table_name, constraint_column_names, referenced_table, referenced_column_names FROM duckdb_constraints()
+WHERE schema_name = 'main' AND database_name = current_database() AND constraint_type = 'FOREIGN KEY'
+ORDER BY table_oid, constraint_index
+"""
 _SHADOWS = """
 SELECT DISTINCT function_name FROM duckdb_functions() WHERE NOT internal
   AND lower(function_name) IN (SELECT lower(function_name) FROM duckdb_functions() WHERE internal)
@@ -95,6 +101,13 @@ class DuckdbBackend:
     @property
     def immutable(self) -> bool:
         return True
+
+    def catalog(self) -> tuple[tuple[str, ...], tuple[ForeignKey, ...]]:
+        names = tuple(str(name) for name, _, temporary, _ in self._rows(_TABLES) if not temporary)
+        return names, tuple(
+            ForeignKey(str(table), tuple(map(str, _list(columns))), str(parent), tuple(map(str, _list(parents))))
+            for table, columns, parent, parents in self._rows(_FOREIGN_KEYS)
+        )
 
     def facts(self, names: Sequence[str]) -> Mapping[str, TableFacts]:
         found = {str(name): (str(sql), bool(temporary), view) for name, sql, temporary, view in self._rows(_TABLES)}

@@ -18,9 +18,10 @@ from psycopg.rows import TupleRow
 
 from dpsql.backends import Cancel
 from dpsql.backends.cells import MAX_PUBLIC_ROWS, exact_cells, public_relation, unreadable
-from dpsql.backends.postgres_facts import SCHEMA, table_facts
+from dpsql.backends.postgres_facts import SCHEMA, catalog, table_facts
 from dpsql.backends.watch import Guard, Watch, stopped
 from dpsql.errors import BAD_PARAMETER, DpsqlError, Failed, Rejected
+from dpsql.policy.outline import ForeignKey
 from dpsql.types import Column, ExactCells, Kind, Relation, TableFacts
 
 MAX_CONNECTIONS = 8
@@ -68,6 +69,10 @@ class PostgresBackend:
     @property
     def immutable(self) -> bool:
         return False
+
+    def catalog(self) -> tuple[tuple[str, ...], tuple[ForeignKey, ...]]:
+        with self._started() as connection:
+            return catalog(connection)
 
     def facts(self, names: Sequence[str]) -> Mapping[str, TableFacts]:
         with self._started() as connection:

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 import psycopg
 from psycopg.rows import TupleRow
 
+from dpsql.policy.outline import ForeignKey
 from dpsql.types import Column, Kind, SqlType, TableFacts
 
 SCHEMA = "public"
@@ -48,6 +49,24 @@ WHERE i.indrelid = %s AND i.indisunique AND i.indisvalid AND i.indisready AND i.
   AND NOT EXISTS (SELECT FROM pg_catalog.pg_constraint x
                   WHERE x.conrelid = i.indrelid AND x.contype = 'n' AND NOT x.convalidated AND x.conkey && k.keys)
 """
+_NAMES = """
+SELECT c.relname::text FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+WHERE n.nspname = 'public' AND c.relkind IN ('r', 'p', 'v', 'm', 'f') ORDER BY c.oid
+"""
+_FOREIGN_KEYS = """
+SELECT c.relname::text,
+       (SELECT pg_catalog.array_agg(a.attname::text ORDER BY k.place)
+        FROM pg_catalog.unnest(x.conkey) WITH ORDINALITY AS k (number, place)
+        JOIN pg_catalog.pg_attribute a ON a.attrelid = x.conrelid AND a.attnum = k.number),
+       p.relname::text,
+       (SELECT pg_catalog.array_agg(a.attname::text ORDER BY k.place)
+        FROM pg_catalog.unnest(x.confkey) WITH ORDINALITY AS k (number, place)
+        JOIN pg_catalog.pg_attribute a ON a.attrelid = x.confrelid AND a.attnum = k.number)
+FROM pg_catalog.pg_constraint x
+JOIN pg_catalog.pg_class c ON c.oid = x.conrelid JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+JOIN pg_catalog.pg_class p ON p.oid = x.confrelid JOIN pg_catalog.pg_namespace m ON m.oid = p.relnamespace
+WHERE x.contype = 'f' AND n.nspname = 'public' AND m.nspname = 'public' ORDER BY c.oid, x.oid
+"""
 _KINDS = {"v": "is a view", "m": "is a materialized view", "f": "is a foreign table", "p": "is a partitioned table"}
 _TYPES: Mapping[str, Kind] = {
     "bool": Kind.BOOL,
@@ -65,6 +84,13 @@ _TYPES: Mapping[str, Kind] = {
     "timestamptz": Kind.TIMESTAMPTZ,
     "uuid": Kind.UUID,
 }
+
+
+def catalog(connection: psycopg.Connection[TupleRow]) -> tuple[tuple[str, ...], tuple[ForeignKey, ...]]:
+    """The names of all tables and views of the schema, and the foreign keys between them."""
+    names = tuple(str(name) for (name,) in connection.execute(_NAMES).fetchall())
+    keys = connection.execute(_FOREIGN_KEYS).fetchall()
+    return names, tuple(ForeignKey(str(t), tuple(columns), str(p), tuple(parents)) for t, columns, p, parents in keys)
 
 
 def table_facts(connection: psycopg.Connection[TupleRow], names: Sequence[str]) -> Mapping[str, TableFacts]:

@@ -14,8 +14,8 @@ import click
 from dpsql.backends import open_backend
 from dpsql.backends.inspect import inspect
 from dpsql.commands.reload import terms_of
-from dpsql.errors import Rejected
-from dpsql.ledger import open_ledger
+from dpsql.errors import DpsqlError, Rejected
+from dpsql.ledger import home_of, open_ledger
 from dpsql.policy.changes import changes, refusal, terms
 from dpsql.policy.load import json_schema, load
 from dpsql.policy.model import Policy
@@ -44,6 +44,17 @@ def check(policy: Path | None, schema: bool, offline: bool, against: Path | None
     click.echo("\n".join((*promise(loaded), "", *_backend(loaded, found))))
     for warning in warnings(loaded):
         click.echo(f"warning: {warning}", err=True)
+    if found is not None:
+        click.echo(f"Next: {_next(loaded, policy)}", err=True)
+
+
+def _next(loaded: Policy, file: Path) -> str:
+    """The command that follows on the way to a served dataset."""
+    try:
+        made = home_of(loaded.ledger, loaded.dataset).exists()
+    except DpsqlError:
+        made = False
+    return f"dpsql serve {file}" if made else f"dpsql ledger init {file}"
 
 
 def _compare_policies(new: Policy, against: Path | None, accept: bool) -> None:

@@ -42,6 +42,7 @@ def init(policy: Path) -> None:
         click.echo(
             "no ledger_anchor in the policy: an old copy of the whole directory could not be told from the newest"
         )
+    click.echo(f"Next: dpsql serve {policy}", err=True)
 
 
 @ledger.command()

@@ -11,9 +11,11 @@ from typing import Any
 from dpsql.policy.build import build
 from dpsql.policy.document import Document
 from dpsql.policy.model import Policy
-from dpsql.policy.problems import PolicyError, Problem, Problems
-from dpsql.policy.shape import shape
-from dpsql.policy.source import MAX_BYTES, read
+from dpsql.policy.problems import OPEN, PolicyError, Problem, Problems
+from dpsql.policy.problems import Path as KeyPath
+from dpsql.policy.shape import repair, shape
+from dpsql.policy.source import MAX_BYTES, Data, read
+from dpsql.policy.undecided import question
 
 
 def load(path: str | Path) -> Policy:
@@ -28,13 +30,28 @@ def parse(text: str, path: Path) -> Policy:
     data = read(text, problems)
     if not data:
         problems.refuse_if_any()
-    document = shape(data, problems)
+    document = shape(_decided(data, problems), problems)
     if document is None:
         problems.refuse_if_any()
         raise PolicyError([Problem(str(path), 1, "", "is not a policy", "see the example in the manual")])
     policy = build(document, path.absolute(), problems)
     problems.refuse_if_any()
     return policy
+
+
+def _decided(data: Data, problems: Problems) -> Data:
+    """The data with an example in the place of each open decision, so that all other problems are found as well."""
+    for path in problems.undecided:
+        problems.add(path, OPEN, question(path, _at(data, (*path[:-1], "type"))))
+        data = repair(data, path, problems)
+    return data
+
+
+def _at(data: Data, path: KeyPath) -> str:
+    """The text at a path, empty where there is none."""
+    for part in path:
+        data = data.get(str(part)) if isinstance(data, dict) else None
+    return data if isinstance(data, str) else ""
 
 
 def json_schema() -> dict[str, Any]:

@@ -15,6 +15,9 @@ from dpsql.errors import BAD_PARAMETER, Rejected
 Path = tuple[str | int, ...]
 Lines = Mapping[Path, int]
 
+OPEN = "is still to be decided"
+"""What is wrong with a decision that a draft leaves to a person."""
+
 
 @dataclass(frozen=True, slots=True)
 class Problem:
@@ -37,17 +40,31 @@ class PolicyError(Rejected):
 
     def __init__(self, problems: Iterable[Problem]) -> None:
         self.problems = tuple(problems)
-        super().__init__("\n".join(map(str, self.problems)), sqlstate=BAD_PARAMETER)
+        super().__init__("\n".join(map(str, self.problems)), sqlstate=BAD_PARAMETER, hint=_next(self.problems))
+
+
+def _next(problems: tuple[Problem, ...]) -> str | None:
+    """What to do with a draft whose decisions are open."""
+    count = sum(problem.what == OPEN for problem in problems)
+    if not count:
+        return None
+    decisions = "1 decision is" if count == 1 else f"{count} decisions are"
+    file = problems[0].file
+    return f"{decisions} open: write your answer in place of each word DECIDE, then run: dpsql check {file}"
 
 
 @dataclass(slots=True)
 class Problems:
-    """Collects problems of one file and finds their lines. Paths in `guessed` were filled in; they are not blamed."""
+    """Collects problems of one file and finds their lines. Paths in `guessed` were filled in; they are not blamed.
+
+    `undecided`: where the file leaves a decision open.
+    """
 
     file: str
     lines: Lines = field(default_factory=dict)
     found: list[Problem] = field(default_factory=list)
     guessed: list[Path] = field(default_factory=list)
+    undecided: list[Path] = field(default_factory=list)
 
     def add(self, path: Path, what: str, fix: str) -> None:
         if any(path[: len(guess)] == guess for guess in self.guessed):

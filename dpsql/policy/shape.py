@@ -38,7 +38,7 @@ def shape(data: Data, problems: Problems) -> Document | None:
         for detail in details:
             path = _path(detail["loc"], problems)
             _report(detail, path, problems)
-            data = _repair(data, path, problems)
+            data = repair(data, path, problems)
     return None
 
 
@@ -113,7 +113,7 @@ def _model(annotation: Any) -> type[BaseModel] | None:
     return next((model for model in map(_model, get_args(annotation)) if model), None)
 
 
-def _repair(data: Data, path: Path, problems: Problems) -> Data:
+def repair(data: Data, path: Path, problems: Problems) -> Data:
     """The data with the value at `path` replaced by its example where it must exist, else removed."""
     problems.guessed.append(path)
     if not path or not isinstance(data, dict):

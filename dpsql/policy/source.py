@@ -16,6 +16,7 @@ from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from dpsql.policy.problems import Path, Problems
+from dpsql.policy.undecided import DECIDE
 
 Data = dict[str, "Data"] | list["Data"] | str | int | Decimal | bool | None
 
@@ -101,6 +102,8 @@ def _mapping(node: MappingNode, path: Path, reader: _Reader) -> Data:
 def _scalar(node: ScalarNode, path: Path, reader: _Reader) -> Data:
     text = str(node.value)
     tag = str(node.tag)
+    if text == DECIDE and node.style is None:
+        reader.problems.undecided.append(path)
     if tag not in _SCALAR_TAGS:
         reader.problems.add(path, f"has the tag {tag.removeprefix(_TAG)}", "remove the tag")
         return text

@@ -1,0 +1,93 @@
+"""The columns of a drafted table: what their types settle, and what a person must decide.
+
+Decides, by type and name: booleans need nothing; keys serve as filters; what may be summed or is a date needs bounds;
+what looks like a category needs its values; what seems to name somebody is left out, and so is free text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from dpsql.policy.draft_names import identifies, is_category, likely_bounds, names_a_key, quoted
+from dpsql.policy.draft_text import noted
+from dpsql.policy.undecided import DECIDE
+from dpsql.types import Column, Kind, SqlType, TableFacts
+
+Place = tuple[str, str]
+"""A table and one of its columns."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What a profile released, as words for the policy. `share`: the epsilon of each measurement."""
+
+    epsilon: str
+    share: str
+    units: int | None = None
+    rows: Mapping[str, int] = field(default_factory=dict)
+    bounds: Mapping[Place, tuple[str, str]] = field(default_factory=dict)
+    values: Mapping[Place, tuple[str, ...]] = field(default_factory=dict)
+
+
+def columns(
+    facts: TableFacts, keys: frozenset[str], references: Mapping[str, str], measured: Measured | None
+) -> Iterator[str]:
+    """One line a column, some of them comments. `references`: what a column names in a table that may be public."""
+    for column in facts.columns:
+        if column.name not in keys or column.name in references:
+            yield _line(facts.name, column, references.get(column.name), measured)
+
+
+def _line(table: str, column: Column, reference: str | None, measured: Measured | None) -> str:
+    name, kind = quoted(column.name), type_word(column.type)
+    plain = f"{name}: {{type: {kind}}}"
+    if column.type.kind is Kind.UNKNOWN:
+        return f"# {name} is left out: its type, collation or generation rule is not supported"
+    if reference is not None:
+        return _remark(plain, f"if public, add: references: {reference}")
+    if identifies(column.name) and not column.type.is_number and not column.type.is_time:
+        return f"# {plain}  left out: it seems to tell who somebody is, or to be free text"
+    if measured is not None and (table, column.name) in measured.values:
+        listed = ", ".join(measured.values[table, column.name])
+        return _remark(f"{name}: {{type: {kind}, values: [{listed}]}}", f"measured with epsilon {measured.share}")
+    if measured is not None and (table, column.name) in measured.bounds:
+        lower, upper = measured.bounds[table, column.name]
+        return _remark(_bounded(name, kind, lower, upper), f"measured with epsilon {measured.share}")
+    return _undecided(column, plain)
+
+
+def _undecided(column: Column, plain: str) -> str:
+    name, kind = quoted(column.name), type_word(column.type)
+    if needs_bounds(column):
+        likely = likely_bounds(column.name)
+        return _remark(_bounded(name, kind, DECIDE, DECIDE), f"{likely[0]} and {likely[1]}?" if likely else "")
+    if needs_values(column):
+        return f"{name}: {{type: {kind}, values: {DECIDE}}}"
+    if column.type.is_number:
+        return _remark(plain, "looks like a key: without bounds, for filters and counts")
+    return _remark(plain, "for filters and groups: only frequent values are shown") if kind == "text" else plain
+
+
+def _remark(line: str, note: str) -> str:
+    return noted(line, note, 60)
+
+
+def _bounded(name: str, kind: str, lower: str, upper: str) -> str:
+    return f"{name}: {{type: {kind}, lower: {lower}, upper: {upper}}}"
+
+
+def needs_bounds(column: Column) -> bool:
+    """Numbers that are no keys, and dates: nothing is summed, and no period is a public group, without bounds."""
+    return column.type.is_time or (column.type.is_number and not names_a_key(column.name))
+
+
+def needs_values(column: Column) -> bool:
+    return column.type.kind is Kind.TEXT and is_category(column.name) and not identifies(column.name)
+
+
+def type_word(of: SqlType) -> str:
+    """The type's name without what the policy does not need."""
+    if of.is_integer:
+        return "integer"
+    return {Kind.NUMERIC: "numeric", Kind.FLOAT4: "double", Kind.FLOAT8: "double"}.get(of.kind, of.kind.value)

@@ -1,0 +1,53 @@
+"""Lines that all drafts share. Decides their form only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dpsql.policy.draft_names import quoted
+from dpsql.policy.undecided import DECIDE
+
+
+def noted(line: str, note: str, width: int = 40) -> str:
+    """The line with a comment behind it."""
+    return f"{line:<{width}} # {note}" if note else line
+
+
+def listed(names: tuple[str, ...]) -> str:
+    """One name as a word, several as a list."""
+    return quoted(names[0]) if len(names) == 1 else f"[{', '.join(map(quoted, names))}]"
+
+
+def advice_to_decide(file: str) -> Iterator[str]:
+    yield f"# Write your answer in place of every word {DECIDE}, then run: dpsql check {file}"
+    yield "# It lists the open decisions as questions. Bounds and values are public: take them from what you know of"
+    yield "# the subject, never from the data."
+
+
+def header(dataset: str, backend: str) -> Iterator[str]:
+    yield ""
+    yield "dpsql: 1"
+    yield noted(f"dataset: {quoted(dataset)}", "its name for ever: what was spent is kept under it")
+    yield f"backend: {quoted(backend) if backend != DECIDE else DECIDE}"
+    yield noted('epoch: "1"', "change it when the data change")
+    yield ""
+
+
+def contribution() -> Iterator[str]:
+    yield "  # One unit counts in one answer with at most what this many groups of this many rows would add. What"
+    yield "  # is beyond is scaled down, never refused; noise grows with sqrt(max_groups) * max_rows_per_group."
+
+
+def budget() -> Iterator[str]:
+    yield "  # The promise to those in the data, for ever and for all users together."
+    yield f"  budget: {{epsilon: {DECIDE}, delta: 1e-8}}"
+    yield ""
+
+
+def access() -> Iterator[str]:
+    yield "# Who may ask, and how much each user may learn: a part of the budget above. A statement costs `epsilon`"
+    yield "# unless it names another price."
+    yield "roles:"
+    yield "  analyst: {budget: {epsilon: 1, delta: 1e-9}, epsilon: 0.1}"
+    yield "users:"
+    yield noted(f"  alice: {{role: analyst, password: {DECIDE}}}", "`dpsql password` prints what goes here, in quotes")
