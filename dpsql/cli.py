@@ -18,6 +18,7 @@ COMMANDS = {
     "init": "dpsql.commands.init:init",
     "check": "dpsql.commands.check:check",
     "serve": "dpsql.commands.serve:serve",
+    "shell": "dpsql.commands.shell:shell",
     "query": "dpsql.commands.query:query",
     "explain": "dpsql.commands.explain:explain",
     "budget": "dpsql.commands.budget:budget",
