@@ -38,7 +38,10 @@ def both(text: str) -> tuple[Compiled, Compiled]:
         ("SELECT shop FROM visits GROUP BY shop", []),
         ("SELECT DISTINCT COUNT(*) FROM visits GROUP BY shop", []),
         ("SELECT COUNT(*), dp_interval_low(COUNT(*)) AS low FROM visits", ["count_low", "count_high"]),
-        ("SELECT shop, COUNT(*) FROM visits GROUP BY ROLLUP (shop)", []),
+        ("SELECT shop, COUNT(*) FROM visits GROUP BY ROLLUP (shop)", ["count_low", "count_high"]),
+        ("SELECT round(SUM(amount) / COUNT(*)::numeric, 2) AS mean FROM visits", ["mean_low", "mean_high"]),
+        ("SELECT CASE WHEN COUNT(*) > 5 THEN 'many' END AS word FROM visits", []),
+        ("SELECT SUM(amount) * 1.0 / (SELECT COUNT(*) FROM visits) AS share FROM visits", []),
         ("SELECT COUNT(*) FROM visits UNION ALL SELECT COUNT(*) FROM visits", []),
     ],
 )

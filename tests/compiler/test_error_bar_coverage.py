@@ -29,7 +29,8 @@ from dpsql.types import ExactCells, Reservation
 
 GROUPS = 5_000
 DATA = f"""
-CREATE TABLE t AS SELECT i AS uid, CAST(i % {GROUPS} AS INTEGER) AS k, (i * 37) % 101 AS x, (i * 53) % 89 AS y
+CREATE TABLE t AS SELECT i AS uid, CAST(i % {GROUPS} AS INTEGER) AS k, (i * 37) % 101 AS x, (i * 53) % 89 AS y,
+CAST(i % {GROUPS} // 4 AS INTEGER) AS fours, CAST(i % 4 AS INTEGER) AS place
 FROM range({GROUPS * 60}) AS r(i)
 """
 TABLES = f"""
@@ -38,6 +39,8 @@ TABLES = f"""
     max_rows: 1
     columns:
       k: {{type: integer, lower: 0, upper: {GROUPS - 1}}}
+      fours: {{type: integer, lower: 0, upper: {GROUPS // 4 - 1}}}
+      place: {{type: integer, lower: 0, upper: 3}}
       x: {{type: integer, lower: 0, upper: 100}}
       y: {{type: integer, lower: 0, upper: 100}}
 """
@@ -65,7 +68,7 @@ def compiled(statement: str, mechanism: Literal["auto", "laplace", "gaussian"]) 
 
 def cells_of(made: Compiled) -> ExactCells:
     (planned,) = made.releases
-    return opened(DATA, TABLES, "person", "UTC", PRIVACY)[0].fetch(emit(planned, DUCKDB, {}), 1, 60.0)
+    return opened(DATA, TABLES, "person", "UTC", PRIVACY)[0].fetch(emit(planned, DUCKDB, {}), len(planned.keys), 60.0)
 
 
 def answers(made: Compiled, cells: ExactCells) -> Sequence[tuple[float, ...]]:
@@ -77,10 +80,15 @@ def answers(made: Compiled, cells: ExactCells) -> Sequence[tuple[float, ...]]:
     return [tuple(float(str(value)) for value in row) for row in rows]
 
 
-def coverage(call: str, mechanism: Literal["auto", "laplace"], rounds: int, monkeypatch: pytest.MonkeyPatch) -> float:
+def coverage(
+    call: str,
+    mechanism: Literal["auto", "laplace"],
+    rounds: int,
+    monkeypatch: pytest.MonkeyPatch,
+    keys: str = "GROUP BY k ORDER BY k",
+) -> float:
     made = compiled(
-        f"SELECT CAST({call} AS double precision), dp_interval_low({call}), dp_interval_high({call}) "
-        "FROM t GROUP BY k ORDER BY k",
+        f"SELECT CAST({call} AS double precision), dp_interval_low({call}), dp_interval_high({call}) FROM t {keys}",
         mechanism,
     )
     cells = cells_of(made)
@@ -108,6 +116,12 @@ def test_an_interval_holds_the_exact_value(call: str, monkeypatch: pytest.Monkey
 @pytest.mark.parametrize("call", LAPLACE)
 def test_so_it_does_under_laplace_noise(call: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert 0.93 <= coverage(call, "laplace", 4, monkeypatch) <= 0.97
+
+
+@pytest.mark.parametrize("call", ["COUNT(*)", "SUM(x)", "AVG(x) FILTER (WHERE y < 70)"])
+def test_a_coarser_group_has_an_interval_of_its_own(call: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    keys = "GROUP BY ROLLUP (fours, place) HAVING GROUPING(place) = 1 ORDER BY fours"
+    assert 0.93 <= coverage(call, "auto", 4, monkeypatch, keys) <= 0.97
 
 
 @pytest.mark.parametrize(("second", "alone"), [("AVG(y)", True), ("AVG(x)", False), ("SUM(x)", True)])

@@ -24,7 +24,7 @@ from dpsql.compiler.bind.aggregates import aggregate
 from dpsql.compiler.bind.choices import chooses
 from dpsql.compiler.bind.expr import Context, bind
 from dpsql.compiler.bind.parameters import constant
-from dpsql.compiler.bind.propagate import propagated
+from dpsql.compiler.bind.propagate import WIDE, propagated
 from dpsql.compiler.bind.scope import Field, Source
 from dpsql.compiler.domains import narrowed
 from dpsql.compiler.parse import name_of, only, refuse, together, unwrap
@@ -374,16 +374,43 @@ def _identity(aggregate: Aggregate) -> tuple[object, ...]:
 def _error_bar(node: exp.Anonymous, grouping: Grouping) -> exp.Expr:
     """dp_stddev, dp_interval_low and dp_interval_high: of one aggregate, or of an expression over some."""
     name = str(node.this).lower()
-    if grouping.sets:
-        raise refuse(f"{name} is not available with ROLLUP, CUBE or GROUPING SETS", node)
     inner = unwrap(node.expressions[0]) if len(node.expressions) == 1 else node
-    condition = None
-    if isinstance(inner, exp.Filter):
-        inner, condition = inner.this, inner.args["expression"].this
-    if not is_aggregate(inner):
-        return _rewritten(propagated(name, node, inner, is_aggregate), grouping, frozenset())
-    index = _index(aggregate(inner, condition, grouping.source, grouping.context), grouping)
-    return _reference(f"_a{index}_{ERROR_FUNCTIONS[name]}", grouping, node)
+    plain, condition = (inner.this, inner.args["expression"].this) if isinstance(inner, exp.Filter) else (inner, None)
+    if grouping.sets and isinstance(plain, exp.Avg):
+        inner = _ratio(inner)
+    elif is_aggregate(plain):
+        found = aggregate(plain, condition, grouping.source, grouping.context)
+        if grouping.sets:
+            return _summed_bar(name, found, grouping)
+        return _reference(f"_a{_index(found, grouping)}_{ERROR_FUNCTIONS[name]}", grouping, node)
+    return _rewritten(propagated(name, node, inner, is_aggregate), grouping, frozenset())
+
+
+def _ratio(average: exp.Expr) -> exp.Expr:
+    """AVG(x), with its FILTER, as what stands for it in a coarser group: SUM(x) / NULLIF(COUNT(x), 0)."""
+    parts = []
+    for function in (exp.Sum, exp.Count):
+        part = average.copy()
+        old = part.this if isinstance(part, exp.Filter) else part
+        new = function(this=old.this)
+        if part is old:
+            part = new
+        else:
+            part.set("this", new)
+        parts.append(part)
+    return exp.Div(this=parts[0], expression=exp.Nullif(this=parts[1], expression=exp.Literal.number(0)))
+
+
+def _summed_bar(name: str, aggregate: Aggregate, grouping: Grouping) -> exp.Expr:
+    """The error bar of a coarser group: the noise of the finest groups is independent, so its squares add up."""
+    total = _summed(aggregate, grouping)
+    deviation = _reference(f"_a{_index(aggregate, grouping)}_sd", grouping, exp.Null())
+    spread = exp.Sqrt(this=exp.Sum(this=exp.Mul(this=deviation, expression=deviation.copy())))
+    if name == "dp_stddev":
+        return spread
+    reach = exp.Mul(this=exp.Literal.number(WIDE), expression=spread)
+    side = exp.Sub if name == "dp_interval_low" else exp.Add
+    return exp.Paren(this=side(this=total, expression=reach))
 
 
 __all__ = ["Grouping", "aggregation", "has_aggregates", "is_aggregate", "released_columns", "rewrite", "row_level"]

@@ -22,7 +22,8 @@ from dpsql.errors import TOO_COMPLEX
 
 MAX_PARTS = 8
 """Aggregates of one expression: each is written down twice for every other one."""
-_WIDE = "1.96"
+WIDE = "1.96"
+"""Standard deviations to the end of a 95 % interval of a sum of several noises."""
 _STEPS = exp.Round | exp.Floor | exp.Ceil | exp.Trunc
 _DOUBLE = exp.DataType.build("double precision", dialect="postgres")
 
@@ -49,7 +50,7 @@ def propagated(
     deviation: exp.Expr = exp.Sqrt(this=_sum([_square(_sum(cluster)) for cluster in together]))
     if name == "dp_stddev":
         return deviation
-    reach = exp.Mul(this=exp.Literal.number(_WIDE), expression=deviation)
+    reach = exp.Mul(this=exp.Literal.number(WIDE), expression=deviation)
     side = exp.Sub if name == "dp_interval_low" else exp.Add
     return exp.Paren(this=side(this=_double(argument.copy()), expression=reach))
 
