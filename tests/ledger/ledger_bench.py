@@ -1,22 +1,19 @@
-"""How fast the ledger is: `python tests/ledger/ledger_bench.py [ENTRIES]` prints opening, checks and durable debits.
-
-Debits stand beside what the disk itself can sync, since neither can be faster than that.
-"""
+"""Measuring the ledger: ledgers of many entries, checks on them, debits a second by threads and processes."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
-import tempfile
 import time
 from contextlib import closing, suppress
 from pathlib import Path
 
-from ledger_cases import AMPLE, COST, DATASET, debit, made, release
+import ledger_cases
+from ledger_cases import AMPLE, COST, made, release
 
 from dpsql.dp.accounting import Limits
-from dpsql.ledger import Ask, BudgetExhausted, Calendar, Ledger, open_ledger, verify_ledger
+from dpsql.ledger import Ask, BudgetExhausted, Calendar, Ledger
 from dpsql.ledger.books import Books, chained, digest, to_bytes
 from dpsql.ledger.chain import draft, from_row, to_row
 from dpsql.ledger.durable import CHECKPOINT_EVERY
@@ -28,6 +25,7 @@ from dpsql.replay.store import to_bytes as release_bytes
 USERS = 50
 MONTH = Calendar("month", "UTC")
 NONE_LEFT = Limits(None, 1, 0)
+CASES = Path(ledger_cases.__file__)
 
 
 def grown(directory: Path, entries: int) -> str:
@@ -93,55 +91,26 @@ def syncs_per_second(directory: Path, count: int = 100) -> float:
         return count / (time.perf_counter() - start)
 
 
-def side_by_side(directory: Path, url: str, rounds: int = 6, count: int = 100) -> tuple[float, float]:
-    """(fsyncs, debits) a second of one thread, measured in turns, for a shared disk changes by the minute."""
-    ledger = open_ledger(url, DATASET)
-    syncs, spent = 0.0, 0.0
-    for turn in range(rounds):
-        syncs += count / syncs_per_second(directory, count)
-        start = time.perf_counter()
-        for number in range(count):
-            debit(ledger, "alice", f"{turn} {number}")
-        spent += time.perf_counter() - start
-    ledger.close()
-    return rounds * count / syncs, rounds * count / spent
-
-
 def debits_per_second(url: str, processes: int, threads: int, asks: int) -> float:
-    """Durable debits by several processes at once, as each of them counts its own time from a common start."""
-    command = [sys.executable, str(Path(__file__).with_name("ledger_cases.py")), "race", url, "user"]
-    start = time.perf_counter()
+    """Durable debits by several processes at once, from a common start until the last has ended."""
     racers = [
-        subprocess.Popen([*command, f"user {n}", str(threads), str(asks), "1000000"], stdout=subprocess.PIPE, text=True)
-        for n in range(processes)
+        subprocess.Popen(
+            [sys.executable, str(CASES), "pace", url, f"user {number}", str(threads), str(asks)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for number in range(processes)
     ]
-    results = [racer.communicate()[0].split() for racer in racers]
-    assert all(int(result[0]) == threads * asks for result in results), results
-    spent = max(float(result[2]) for result in results) - min(float(result[1]) for result in results)
-    return processes * threads * asks / (spent or time.perf_counter() - start)
-
-
-def main(entries: int) -> None:
-    with tempfile.TemporaryDirectory() as name:
-        directory = Path(name)
-        url = made(directory)
-        syncs, debits = side_by_side(directory, url)
-        print(f"disk: {syncs:.0f} fsync/s; debits: {debits:.0f}/s, 1 process of 1 thread")
-        for processes, threads, asks in ((1, 8, 40), (8, 1, 40)):
-            rate = debits_per_second(url, processes, threads, asks)
-            print(f"debits: {rate:.0f}/s, processes: {processes}, threads: {threads}")
-    with tempfile.TemporaryDirectory() as name:
-        url = grown(Path(name), entries)
-        start = time.perf_counter()
-        ledger = open_ledger(url, DATASET)
-        print(f"{ledger.head().count:,} entries open in {time.perf_counter() - start:.2f} s")
-        checks = seconds_of_checks(ledger)
-        print(f"a check: median {checks[len(checks) // 2] * 1e3:.2f} ms, slowest {checks[-1] * 1e3:.2f} ms")
-        ledger.close()
-        start = time.perf_counter()
-        verify_ledger(url, DATASET)
-        print(f"verified wholly in {time.perf_counter() - start:.1f} s")
-
-
-if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000)
+    for racer in racers:
+        assert racer.stdout is not None
+        assert racer.stdout.readline() == "ready\n"
+    start = time.perf_counter()
+    for racer in racers:
+        assert racer.stdin is not None
+        racer.stdin.write("go\n")
+        racer.stdin.flush()
+    results = [racer.communicate()[0].split()[0] for racer in racers]
+    spent = time.perf_counter() - start
+    assert results == [str(threads * asks)] * processes, results
+    return processes * threads * asks / spent

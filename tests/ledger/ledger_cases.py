@@ -2,7 +2,7 @@
 
 Run as a program: `ledger_cases.py STEP URL` makes one release on the ledger and kills itself at that step;
 `ledger_cases.py race URL LIMIT_WHOSE USER THREADS ASKS LIMIT` prints how many of its asks were debited, and from when
-to when.
+to when; `pace URL USER THREADS ASKS` does so after a line on stdin, and against no limit.
 """
 
 from __future__ import annotations
@@ -171,6 +171,13 @@ def _race(url: str, whose: str, user: str, threads: str, asks: str, limit: str) 
     print(len(done), start, time.time())
 
 
+def _pace(url: str, user: str, threads: str, asks: str) -> None:
+    open_ledger(url, DATASET).close()
+    print("ready", flush=True)
+    sys.stdin.readline()
+    _race(url, "user", user, threads, asks, str(10**6))
+
+
 def _unprivileged(url: str) -> None:
     """Open and ask as a user to whom file permissions apply."""
     if os.geteuid() == 0:
@@ -214,6 +221,8 @@ if __name__ == "__main__":
     match sys.argv[1:]:
         case ["race", *rest]:
             _race(*rest)
+        case ["pace", *rest]:
+            _pace(*rest)
         case ["unprivileged", url]:
             _unprivileged(url)
         case ["fork", url]:
