@@ -8,56 +8,34 @@ never looks at how the SQL is made: only text, integers and declared sensitiviti
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
 from uuid import UUID
 
-from compiler_statements import Statement, Writer
+from compiler_statements import Statement
 from compiler_worlds import NOBODY, Site
 
 from dpsql.compiler import Compiled, compile_statement
+from dpsql.compiler.algebra import Scalar
 from dpsql.compiler.emit import DIALECTS, emit
 from dpsql.compiler.plan import PlannedRelease, with_released_keys
+from dpsql.compiler.walk import expressions, parts
 from dpsql.dp.selection import weight, weight_sensitivity
 from dpsql.dp.sensitivity import L1, L2, Sensitivity
-from dpsql.errors import Failed, Rejected
+from dpsql.errors import Failed
 from dpsql.types import Column, ExactCells, Kind, Relation, SqlType, Value
 
 Cells = Mapping[tuple[str, ...], tuple[int, ...]]
 
 
-@dataclass(frozen=True, slots=True)
-class Bill:
-    """What a replay of many statements came to."""
-
-    accepted: int
-    refused: Mapping[str, int]
-    violations: tuple[str, ...]
-
-
-def replay(site: Site, seed: int, wanted: int, names: tuple[str, ...] | None = None) -> Bill:
-    """Random statements from `seed` on until `wanted` are accepted."""
-    writer, accepted, refused, found = Writer(seed), 0, dict[str, int](), list[str]()
-    while accepted < wanted:
-        statement = writer.statement()
-        try:
-            compiled = compiled_on(site, statement)
-        except Rejected as error:
-            refused[error.message] = refused.get(error.message, 0) + 1
-            continue
-        accepted += 1
-        found += [f"{problem}\n  {statement}" for problem in violations(site, compiled, names)]
-    return Bill(accepted, refused, tuple(found))
-
-
 def compiled_on(site: Site, statement: Statement) -> Compiled:
-    return compile_statement(statement.text, site.schema, statement.terms)
+    terms, parameters = statement.terms, statement.parameters
+    return compile_statement(statement.text, site.schema, terms, parameters=parameters, now=datetime(2020, 2, 14, 10))
 
 
 def runnable(compiled: Compiled, dialect: str) -> Iterator[tuple[PlannedRelease, str]]:
     """Every release that adds up cells, with its SQL; made-up rows stand for the relations released before it."""
-    derived = {i: _made_up(remainder.columns) for i, remainder in enumerate(compiled.derived)}
+    derived = made_up(compiled)
     for planned in compiled.releases:
         if planned.has_cells:
             release = with_released_keys(planned, derived)
@@ -139,26 +117,34 @@ def _too_far(what: str, moved: list[int], declared: Sensitivity, name: str) -> I
         yield f"{what} moves by {norm}, declared {declared}"
 
 
-def _made_up(columns: tuple[Column, ...]) -> Relation:
-    """One public row of the right types, in place of a release that was not run."""
-    return Relation(columns, (tuple(_value(c.type, 0) for c in columns),))
+def made_up(compiled: Compiled) -> dict[int, Relation]:
+    """Public rows of the right types, in place of releases that were not run: one row where a single value is read."""
+    exprs = (part for r in compiled.releases for expr in expressions(r.aggregation) for part in parts(expr))
+    single = {part.rows for part in exprs if isinstance(part, Scalar)}
+    return {
+        index: _rows(remainder.columns, 1 if index in single else 3) for index, remainder in enumerate(compiled.derived)
+    }
+
+
+def _rows(columns: tuple[Column, ...], count: int) -> Relation:
+    return Relation(columns, tuple(tuple(_value(c.type, seed) for c in columns) for seed in range(count)))
 
 
 def _value(type_: SqlType, seed: int) -> Value:
     match type_.kind:
         case Kind.BOOL:
-            return True
+            return seed != 1
         case Kind.INT2 | Kind.INT4 | Kind.INT8:
             return 3 + seed
         case Kind.NUMERIC:
-            return Decimal("20.5")
+            return Decimal("20.5") / (1 + seed)
         case Kind.FLOAT4 | Kind.FLOAT8:
-            return 20.5
+            return 20.5 - seed
         case Kind.DATE:
-            return date(2020, 2, 3)
+            return date(2020 - seed, 2, 3)
         case Kind.TIMESTAMP | Kind.TIMESTAMPTZ:
-            return datetime(2020, 2, 3)
+            return datetime(2020 - seed, 2, 1)
         case Kind.UUID:
             return UUID(int=seed)
         case _:
-            return "zoo"
+            return ("zoo", "t1", None)[seed]

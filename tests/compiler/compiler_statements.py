@@ -15,6 +15,7 @@ from typing import Literal
 from compiler_worlds import COLUMNS
 
 from dpsql.compiler import Terms
+from dpsql.types import Parameters
 
 Family = Literal["num", "text", "time", "bool"]
 
@@ -83,6 +84,7 @@ DAYS = ("2020-02-03", "2000-01-01", "2019-06-30", "2020-02-27 12:00:00", "2003-1
 class Statement:
     text: str
     terms: Terms
+    parameters: Parameters = ()
 
 
 @dataclass(frozen=True, slots=True)

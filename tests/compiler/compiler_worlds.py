@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Literal
@@ -177,18 +178,6 @@ tables:
     return text.replace("    max_rows: 1\n", "").replace("    key: uid\n", "").replace("    key: o_id\n", "")
 
 
-WORLDS: Mapping[str, Callable[[], World]] = {
-    "integer": lambda: world("integer", 1),
-    "text": lambda: world("text", 2, "text", "max_groups: 2, max_rows_per_group: 3, accounting: pure", unique=True),
-    "row": lambda: world("row", 3, "row", "max_groups: 1, max_rows_per_group: 1"),
-    "narrow": lambda: world(
-        "narrow", 4, "integer", "max_groups: 5, max_rows_per_group: 1, selection_cap: 7, max_keys: 30", unique=True
-    ),
-    "broken": lambda: world("broken", 5, "text", "max_groups: 2, max_rows_per_group: 30"),
-    "row pure": lambda: world("row pure", 6, "row", "max_groups: 2, max_rows_per_group: 3, accounting: pure"),
-}
-
-
 class Poison:
     """Values that break what their column declares, now and then."""
 
@@ -247,11 +236,12 @@ def units(unit: UnitKind) -> tuple[str, ...]:
 
 def world(
     name: str,
-    seed: int,
     unit: UnitKind = "integer",
     privacy: str = "max_groups: 3, max_rows_per_group: 4",
     *,
+    seed: int,
     unique: bool = False,
+    people: str = "max_rows: 1",
 ) -> World:
     """A random database; `unique`: people really has one row a unit, and a key that says so."""
     random = Random(seed)
@@ -284,7 +274,7 @@ def world(
         random.shuffle(rows[table])
     rows["visits"][3] = (ids[0], "books", "0.3", "2", "7", "2020-02-03", "2020-02-03 00:00:00+00", "t1", None, "20")
     rows["people"] = [(*r[:3], "0.3", *r[4:]) if r[0] == ids[0] else r for r in rows["people"]]
-    policy = policy_text(unit, privacy, people="key: uid" if unique else "max_rows: 1")
+    policy = policy_text(unit, privacy, people="key: uid" if unique else people)
     return World(name, unit, policy, rows, people_unique=unique)
 
 
@@ -391,6 +381,27 @@ def _orders(rows: dict[str, list[Row]], ids: Sequence[str], random: Random, pois
                 poison.double(0, 0.1),
             )
         )
+
+
+WORLDS: Mapping[str, Callable[..., World]] = {
+    "integer": partial(world, "integer", seed=1),
+    "text": partial(
+        world, "text", "text", "max_groups: 2, max_rows_per_group: 3, accounting: pure", seed=2, unique=True
+    ),
+    "row": partial(world, "row", "row", "max_groups: 1, max_rows_per_group: 1", seed=3),
+    "narrow": partial(
+        world,
+        "narrow",
+        "integer",
+        "max_groups: 5, max_rows_per_group: 1, selection_cap: 7, max_keys: 30",
+        seed=4,
+        unique=True,
+    ),
+    "broken": partial(world, "broken", "text", "max_groups: 2, max_rows_per_group: 30", seed=5),
+    "row pure": partial(world, "row pure", "row", "max_groups: 2, max_rows_per_group: 3, accounting: pure", seed=6),
+    "some rows": partial(world, "some rows", seed=7, people="max_rows: 2"),
+}
+"""Each with the seed of its rows, which another may take the place of."""
 
 
 Neighbour = str | None | tuple[str, int]

@@ -3,57 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from random import Random
 
-from compiler_replay import Cells, _made_up, cells
-from compiler_statements import PRIVATE_KEYS, PUBLIC_KEYS, From, Writer
+from compiler_replay import Cells, cells, made_up
 from compiler_worlds import NOBODY, Site
 
 from dpsql.compiler import Compiled
 from dpsql.compiler.emit import DIALECTS, emit_histogram
 from dpsql.compiler.histograms import Histogram
-from dpsql.compiler.plan import PlannedRelease
+from dpsql.compiler.plan import PlannedRelease, with_released_keys
 from dpsql.errors import Failed
 
 Mutation = Callable[[str], str]
 Weights = dict[int, int]
-
-NUMBERS = (
-    "MIN({0})",
-    "MAX({0})",
-    "MEDIAN({0})",
-    "PERCENTILE_CONT(0.9) WITHIN GROUP (ORDER BY {0} DESC)",
-    "PERCENTILE_DISC(1) WITHIN GROUP (ORDER BY {0})",
-    "QUANTILE_CONT({0}, 0.123)",
-    "APPROX_QUANTILE({0}, 0.01)",
-    "MODE({0})",
-)
-ANY = ("MODE() WITHIN GROUP (ORDER BY {0})", "PERCENTILE_DISC(0.3) WITHIN GROUP (ORDER BY {0})", "MAX({0})", "MIN({0})")
-TIMES = (
-    "MEDIAN({0})",
-    "MIN({0})",
-    "MAX({0})",
-    "MODE({0})",
-    "QUANTILE_DISC({0}, 0.7)",
-    "MODE(DATE_TRUNC('month', {0}))",
-)
-
-
-class Chooser(Writer):
-    """Random statements of which most aggregates choose a value."""
-
-    def aggregate(self, source: From) -> str:
-        time, number = self._column("time"), self.random.random()
-        if number < 0.15:
-            return super().aggregate(source)
-        if number < 0.35 and time is not None:
-            made = self.random.choice(TIMES).format(time)
-        elif number < 0.5:
-            named = self._named((*PUBLIC_KEYS, *PRIVATE_KEYS)) or "'a'"
-            made = self.random.choice(ANY).format(self.random.choice((named, named, f"({self.condition(1)})")))
-        else:
-            made = self.random.choice(NUMBERS).format(self.measured())
-        return made if self.random.random() < 0.7 else f"{made} FILTER (WHERE {self.condition(1)})"
 
 
 def _same(sql: str) -> str:
@@ -62,11 +23,12 @@ def _same(sql: str) -> str:
 
 def weights(site: Site, compiled: Compiled, name: str | None = None, mutation: Mutation = _same) -> list[Cells]:
     """The weights of all histograms by key and bin."""
-    derived = {i: _made_up(remainder.columns) for i, remainder in enumerate(compiled.derived)}
+    derived = made_up(compiled)
     found = []
     for release in compiled.releases:
+        filled = with_released_keys(release, derived)
         for histogram in release.histograms:
-            sql = mutation(emit_histogram(release, histogram, DIALECTS[site.backend.dialect], derived))
+            sql = mutation(emit_histogram(filled, histogram, DIALECTS[site.backend.dialect], derived))
             found.append(cells(site.fetch(sql, len(release.keys) + 1, name)))
     return found
 
@@ -75,7 +37,8 @@ def histogram_violations(
     site: Site, compiled: Compiled, names: tuple[str, ...] | None = None, mutation: Mutation = _same
 ) -> Iterator[str]:
     """Every way in which the histograms break their promise on this site."""
-    plans = [(r, h) for r in compiled.releases for h in r.histograms]
+    derived = made_up(compiled)
+    plans = [(with_released_keys(r, derived), h) for r in compiled.releases for h in r.histograms]
     try:
         whole = weights(site, compiled, None, mutation)
         for name in names or tuple(site.around):
@@ -128,9 +91,3 @@ def _by_group(found: Cells) -> dict[tuple[str, ...], Weights]:
     for key, (weight,) in found.items():
         groups.setdefault(key[:-1], {})[int(key[-1])] = weight
     return groups
-
-
-def some(names: tuple[str, ...], seed: int) -> tuple[str, ...]:
-    """One neighbour, and nobody's rows where there are any."""
-    units = [n for n in names if n != NOBODY]
-    return (Random(seed).choice(units), *([NOBODY] if NOBODY in names else []))
