@@ -10,35 +10,37 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
-from hashlib import sha256
 from itertools import count
-from typing import Literal, Protocol
+from typing import Literal, Protocol, TypedDict
 
 from dpsql.backends import Backend, open_backend
 from dpsql.backends import Cancel as Interruptible
 from dpsql.backends.inspect import inspect
 from dpsql.catalog.catalog import Catalog, Catalogs
-from dpsql.compiler import Compiled, Terms, compile_statement, explain
+from dpsql.compiler import Compiled, Terms, advice, compile_statement, explain
 from dpsql.compiler.emit import DIALECTS, emit, emit_histogram
 from dpsql.compiler.plan import PlannedRelease, with_released_keys
 from dpsql.compiler.public import Remainder
+from dpsql.dp.accounting import Limits
 from dpsql.errors import BAD_PARAMETER, NOT_PERMITTED, TOO_COMPLEX, Rejected
-from dpsql.ledger import Ask, BudgetExhausted, Ledger, account_of, open_ledger, trail
+from dpsql.ledger import BudgetExhausted, Calendar, InFlight, Ledger, LimitsOf, account_of, open_ledger, trail
 from dpsql.ledger.balance import Balance, calendar_of, dataset_balance, in_epsilon, limits_of, user_balance
-from dpsql.ledger.events import events_of
 from dpsql.ledger.views import system_relations
 from dpsql.ledger.words import plain
 from dpsql.pgwire.parameters import FIXED
 from dpsql.policy.model import Budget, Policy, Role
 from dpsql.policy.schema import Schema
-from dpsql.release import key_list, release, released_relation
+from dpsql.release import derived_error95, derived_relation, key_list, release, released_relation
 from dpsql.remainder import Pool
+from dpsql.replay.derive import Derived
 from dpsql.replay.key import fingerprint
+from dpsql.replay.ready import Ready, Reuse, Surroundings
 from dpsql.replay.recent import Recent
+from dpsql.replay.shape import REUSE_ERROR
 from dpsql.types import (
     NUMERIC,
     TEXT,
@@ -108,6 +110,19 @@ def open_engine(policy: Policy) -> Engine:
         raise
 
 
+Grant = Reservation | Release | Derived
+_LOOK = 0.25
+"""Seconds after which a statement that waits looks whether its client has given up."""
+
+
+class Account(TypedDict):
+    """Whose budget a statement counts against."""
+
+    shared: bool
+    calendar: Calendar | None
+    account: str
+
+
 _REPLAY = "Replay of a stored release: no new noise."
 _serials = count(1)
 
@@ -123,8 +138,7 @@ class Engine:
         self._serial = next(_serials)
         public = {name: t.rows for name, t in schema.tables.items() if t.rows is not None}
         self.pool = Pool(public)
-        self._public = public
-        self._public_print = lru_cache(maxsize=None)(self._print_of)
+        self._surroundings = Surroundings(schema)
         self._replays = Recent()
         self._catalogs = Catalogs(schema)
         self._compiled = lru_cache(maxsize=512)(self._compile)
@@ -166,15 +180,18 @@ class Engine:
         parameters: Parameters,
         format: Literal["text", "json"],
     ) -> Relation:
-        compiled = self._prepared(user, text, offset, settings, parameters)
-        epsilon = plain(compiled.epsilon)
+        ready = self._ready(user, text, offset, settings, parameters)
+        compiled, epsilon = ready.compiled, plain(ready.compiled.epsilon)
         column = (Column("QUERY PLAN", TEXT),)
         if format == "json":
             made = explain.as_json(compiled, epsilon, self.backend.dialect)
-            keys = self.keys(compiled)
-            made["keys"] = {p.id: keys[p.id] for p in compiled.releases if not p.free}
+            made["keys"] = {p.id: ask.key for p, ask in zip(ready.paid, ready.asks, strict=True)}
+            made["replay"] = self._foreseen(user, ready)
+            made["advice"] = advice.as_json(advice.advise(compiled, self.policy.privacy))
             return Relation(column, ((json.dumps(made, indent=2),),))
         lines = explain.as_text(compiled, epsilon, self.policy.privacy.accounting)
+        lines[1:1] = [_foreseen_words(each) for each in self._foreseen(user, ready)]
+        lines += advice.as_lines(advice.advise(compiled, self.policy.privacy))
         return Relation(column, tuple((line,) for line in lines))
 
     def system_relations(self, user: str) -> Mapping[str, Callable[[], Relation]]:
@@ -190,6 +207,20 @@ class Engine:
             rows.append(_budget_row("you", self._user_balance(asker)))
         rows.append(_budget_row("dataset", self._dataset_balance()))
         return Relation(BUDGET_COLUMNS, tuple(rows))
+
+    def _foreseen(self, user: str, ready: Ready) -> list[dict[str, object]]:
+        """For each release that is paid for: where it would come from now, and what the user would pay for it."""
+        if not ready.asks or self.policy.roles[self.policy.users[user].role].budget is None:
+            return []
+        asker = self._asker(user)
+        found = self.ledger.preview(asker.name, ready.asks, *self._limits(asker), **self._account(asker))
+        made: list[dict[str, object]] = []
+        for planned, source, recipe in zip(ready.paid, found.sources, found.recipes, strict=True):
+            entry: dict[str, object] = {"release": planned.id, "source": source.value}
+            if recipe is not None:
+                entry |= {"derived_from": len(recipe.sources), "error95": derived_error95(planned, recipe)}
+            made.append(entry)
+        return made
 
     # Answers ----------------------------------------------------------------------------------------------------
 
@@ -210,7 +241,8 @@ class Engine:
         cancel: Cancel,
         line: trail.Line,
     ) -> Answer:
-        compiled = self._prepared(user, text, offset, settings, parameters)
+        ready = self._ready(user, text, offset, settings, parameters)
+        compiled = ready.compiled
         most = self.policy.server.statement_timeout
         deadline = time.monotonic() + min(settings.statement_timeout or most, most)
         if all(planned.free for planned in compiled.releases):
@@ -218,17 +250,18 @@ class Engine:
             relation = self._run(compiled.remainder, relations, deadline, cancel)
             return Answer(relation, _free_notice(compiled), self._again(compiled, _free_notice(compiled), 0))
         asker = self._asker(user)
-        granted = self._reserve(asker, compiled, text)
+        granted = self._reserve(asker, ready, text, deadline, cancel)
         line.granted((p.cost for p in compiled.releases), granted.values())
         cancel.check()
         known = self._replays.get(compiled, granted)
         if known is None:
-            known, made = self._released(compiled, granted, deadline, cancel)
+            known, made = self._released(ready, granted, deadline, cancel)
             self._replays.keep(compiled, made, known)
         relation = known
-        notices = (self._notice(asker, compiled, granted),) if settings.notices else ()
-        fresh = any(isinstance(grant, Reservation) for grant in granted.values())
-        return Answer(relation, notices, None if fresh else self._again(compiled, (_REPLAY,), len(granted)))
+        notices = (self._notice(asker, ready, granted),) if settings.notices else ()
+        if any(isinstance(grant, Reservation) for grant in granted.values()):
+            return Answer(relation, notices)
+        return Answer(relation, notices, self._again(compiled, (_replay(ready, granted),), len(granted)))
 
     def _again(self, compiled: Compiled, notices: tuple[str, ...], replayed: int) -> Again | None:
         """What lets the answer be given again without asking here; None where it reads the clock."""
@@ -253,25 +286,36 @@ class Engine:
             raise
 
     def _prepared(self, user: str, text: str, offset: int, settings: Settings, parameters: Parameters) -> Compiled:
+        return self._ready(user, text, offset, settings, parameters).compiled
+
+    def _ready(self, user: str, text: str, offset: int, settings: Settings, parameters: Parameters) -> Ready:
         asker = self._asker(user, public_only=True)
         terms = self._terms(asker, settings)
         try:
-            compiled = self._compiled(text, terms, asker.role.tables, parameters)
+            reuse = Reuse(REUSE_ERROR if settings.reuse_error is None else settings.reuse_error, settings.max_error)
+            ready = self._compiled(text, terms, asker.role.tables, parameters, reuse)
         except Rejected as error:
             raise _moved(error, offset) from None
         except RecursionError:
             hint = "Use fewer operators, casts or set operations in a row."
             raise Rejected("the statement is nested too deeply", sqlstate=TOO_COMPLEX, hint=hint) from None
-        if not all(planned.free for planned in compiled.releases):
+        if ready.asks:
             self._asker(user)
-        return compiled
+        return ready
 
-    def _compile(self, text: str, terms: Terms, tables: tuple[str, ...] | None, parameters: Parameters) -> Compiled:
+    def _compile(
+        self,
+        text: str,
+        terms: Terms,
+        tables: tuple[str, ...] | None,
+        parameters: Parameters,
+        reuse: Reuse,
+    ) -> Ready:
         visible = None if tables is None else frozenset(tables)
         compiled = compile_statement(text, self.schema, terms, visible, parameters)
-        for planned in compiled.releases:
-            self._emitted(planned, {})
-        return compiled
+        queries = {planned.id: self._emitted(planned, {}) for planned in compiled.releases}
+        inner = {planned.id for planned in compiled.releases if planned.aggregation.depends_on}
+        return self._surroundings.ready(compiled, reuse, {i: q for i, q in queries.items() if i not in inner})
 
     def _emitted(self, planned: PlannedRelease, derived: Mapping[int, Relation | None]) -> tuple[str, ...]:
         """The backend's queries: cells (if any), then histograms. Made once before anything is reserved, as a check."""
@@ -318,43 +362,34 @@ class Engine:
     # Reserve ----------------------------------------------------------------------------------------------------
 
     def keys(self, compiled: Compiled) -> dict[str, str]:
-        """The key of each release: what it measures, on which state of the data, after which inner releases."""
-        found: dict[str, str] = {}
-        for planned in compiled.releases:
-            inner = [(i, compiled.derived[i].sql) for i in planned.aggregation.depends_on]
-            parts = (
-                planned.canonical,
-                self.policy.dataset,
-                self.policy.epoch,
-                self.policy.timezone,
-                [self._public_print(name) for name in sorted(_joined_public(planned, self._public))],
-                inner,
-                [found[name] for name in explain.depends_on(planned, compiled)],
-            )
-            found[planned.id] = fingerprint(parts)
-        return found
+        """The key of each release."""
+        return self._surroundings.keys(compiled)
 
-    def _print_of(self, table: str) -> str:
-        """A hash of a public table's snapshot."""
-        return sha256(repr(self._public[table]).encode()).hexdigest()
+    def _reserve(
+        self, asker: Asker, ready: Ready, text: str, deadline: float, cancel: Cancel
+    ) -> dict[str, Reservation | Release | Derived]:
+        """What the ledger gives for each release; one that is just being made for another statement is waited for."""
+        limits, account, statement = self._limits(asker), self._account(asker), fingerprint(text)
+        while True:
+            try:
+                granted = self.ledger.reserve(asker.name, ready.asks, *limits, statement, **account, patient=True)
+                return dict(zip((p.id for p in ready.paid), granted, strict=True))
+            except BudgetExhausted as error:
+                raise in_epsilon(error, self._balance_of(error, asker)) from None
+            except InFlight as error:
+                left = deadline - time.monotonic()
+                if left <= 0:
+                    raise
+                self.ledger.wait(error.key, min(left, _LOOK))
+                cancel.check()
 
-    def _reserve(self, asker: Asker, compiled: Compiled, text: str) -> dict[str, Reservation | Release]:
-        keys = self.keys(compiled)
-        paid = [p for p in compiled.releases if not p.free]
-        try:
-            granted = self.ledger.reserve(
-                asker.name,
-                [Ask(keys[p.id], p.cost, events_of(p)) for p in paid],
-                limits_of(self.policy, asker.budget),
-                limits_of(self.policy, self.policy.privacy.budget)(0),
-                fingerprint(text),
-                shared=self.policy.privacy.replay == "shared",
-                calendar=calendar_of(self.policy, asker.role),
-                account=asker.account,
-            )
-        except BudgetExhausted as error:
-            raise in_epsilon(error, self._balance_of(error, asker)) from None
-        return dict(zip((p.id for p in paid), granted, strict=True))
+    def _limits(self, asker: Asker) -> tuple[LimitsOf, Limits]:
+        dataset = limits_of(self.policy, self.policy.privacy.budget)(0)
+        return limits_of(self.policy, asker.budget), dataset
+
+    def _account(self, asker: Asker) -> Account:
+        shared = self.policy.privacy.replay == "shared"
+        return Account(shared=shared, calendar=calendar_of(self.policy, asker.role), account=asker.account)
 
     def _balance_of(self, error: BudgetExhausted, asker: Asker) -> Balance:
         return self._dataset_balance() if error.whose == "dataset" else self._user_balance(asker)
@@ -369,11 +404,22 @@ class Engine:
     # Release ----------------------------------------------------------------------------------------------------
 
     def _released(
-        self, compiled: Compiled, granted: Mapping[str, Reservation | Release], deadline: float, cancel: Cancel
-    ) -> tuple[Relation, dict[str, Release]]:
+        self, ready: Ready, granted: Mapping[str, Grant], deadline: float, cancel: Cancel
+    ) -> tuple[Relation, dict[str, Grant]]:
         """The rows, and the releases that were paid for. Inner ones first: each is a relation that later ones read."""
+        try:
+            return self._all_released(ready, granted, deadline, cancel)
+        finally:
+            for grant in granted.values():
+                if isinstance(grant, Reservation):
+                    self.ledger.give_up(grant)
+
+    def _all_released(
+        self, ready: Ready, granted: Mapping[str, Grant], deadline: float, cancel: Cancel
+    ) -> tuple[Relation, dict[str, Grant]]:
+        compiled = ready.compiled
         relations: dict[str, Relation] = {}
-        paid: dict[str, Release] = {}
+        paid: dict[str, Grant] = {}
         derived: dict[int, Relation | None] = {}
         for each in compiled.releases:
             for index in each.aggregation.depends_on:
@@ -383,14 +429,17 @@ class Engine:
             grant = granted.get(planned.id)
             made = key_list(planned, planned.id) if grant is None else grant
             if isinstance(made, Reservation):
-                made = self._fresh(planned, made, derived, deadline, cancel)
+                made = self._fresh(ready, planned, made, derived, deadline, cancel)
             if grant is not None:
                 paid[planned.id] = made
-            relations[f"_{planned.id}"] = released_relation(planned, made)
+            relations[f"_{planned.id}"] = (
+                derived_relation(planned, made) if isinstance(made, Derived) else released_relation(planned, made)
+            )
         return self._run(compiled.remainder, relations, deadline, cancel), paid
 
     def _fresh(
         self,
+        ready: Ready,
         planned: PlannedRelease,
         reservation: Reservation,
         derived: Mapping[int, Relation | None],
@@ -400,22 +449,35 @@ class Engine:
         def fetch(sql: str, keys: int) -> ExactCells:
             return self.backend.fetch(sql, keys, max(deadline - time.monotonic(), 0.001), cancel)
 
-        width, queries = len(planned.keys), self._emitted(planned, derived)
+        width = len(planned.keys)
+        queries = ready.queries.get(planned.id) or self._emitted(planned, derived)
         cells = fetch(queries[0], width) if planned.has_cells else ExactCells((), ())
         weights = tuple(fetch(sql, width + 1) for sql in queries[int(planned.has_cells) :])
         made = release(planned, cells, reservation, weights)
-        self.ledger.record(reservation, made)
+        self.ledger.record(reservation, made, ready.shapes.get(planned.id))
         return made
 
-    def _notice(self, asker: Asker, compiled: Compiled, granted: Mapping[str, Reservation | Release]) -> str:
+    def _notice(self, asker: Asker, ready: Ready, granted: Mapping[str, Grant]) -> str:
         balance = self._user_balance(asker)
         left = f"epsilon {plain(balance.epsilon_left)} of {plain(balance.budget.epsilon)} left"
         fresh = sum(isinstance(grant, Reservation) for grant in granted.values())
         if not fresh:
-            return f"{_REPLAY[:-1]}; {left}."
-        epsilon = plain(compiled.epsilon)
+            return f"{_replay(ready, granted)[:-1]}; {left}."
+        epsilon = plain(ready.compiled.epsilon)
         part = "" if fresh == len(granted) else f" for {fresh} of {len(granted)} releases, the others are replays"
         return f"Price: epsilon {epsilon}{part}; {left}."
+
+
+def _replay(ready: Ready, granted: Mapping[str, Grant]) -> str:
+    """What an answer without new noise is made of."""
+    recipes = {id_: grant.recipe for id_, grant in granted.items() if isinstance(grant, Derived)}
+    if not recipes:
+        return _REPLAY
+    count = len({number for recipe in recipes.values() for number in recipe.sources})
+    words = f"Derived from {count} stored release{'s' if count > 1 else ''}: no new noise"
+    error = max((derived_error95(p, recipes[p.id]) or 0.0 for p in ready.paid if p.id in recipes), default=0.0)
+    bars = f", 95 % error {error:.4g}" if error else ""
+    return f"{words}{bars}; SET dpsql.reuse_error = 0 asks anew."
 
 
 def _free_notice(compiled: Compiled) -> tuple[str, ...]:
@@ -424,8 +486,15 @@ def _free_notice(compiled: Compiled) -> tuple[str, ...]:
     return ("Free: public data only.",) if compiled.releases else ()
 
 
-def _joined_public(planned: PlannedRelease, public: Iterable[str]) -> set[str]:
-    return {name for name in public if f"scan({name} " in planned.canonical}
+def _foreseen_words(entry: Mapping[str, object]) -> str:
+    free = entry["source"] == "free"
+    words = {"free": "free", "view": "a first view, which debits you alone", "fresh": "made anew"}[str(entry["source"])]
+    if "derived_from" in entry:
+        error = f", 95 % error {entry['error95']:.4g}" if entry["error95"] else ""
+        words = f"derived from {entry['derived_from']} stored{error}, {words}"
+    elif free:
+        words = "stored and seen, free"
+    return f"Replay of {entry['release']}: {words}"
 
 
 def _moved(error: Rejected, offset: int) -> Rejected:

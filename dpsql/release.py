@@ -13,12 +13,12 @@ mechanism over the scores of all its bins; weights of other groups go no further
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from fractions import Fraction
-from itertools import product
+from itertools import product, repeat
 from math import inf, sqrt
 
 from dpsql.compiler.bins import NumberBins
@@ -29,6 +29,8 @@ from dpsql.compiler.plan import Measurement, Output, PlannedRelease
 from dpsql.dp.mechanisms import DiscreteGaussian, Mechanism
 from dpsql.dp.noise import choose, draw
 from dpsql.errors import Failed
+from dpsql.replay.derive import Derived, Recipe
+from dpsql.replay.shape import wide
 from dpsql.types import ExactCells, Kind, Relation, Release, Reservation, SqlType, Value
 
 LIMIT = 2**63 - 1
@@ -171,10 +173,38 @@ class Estimate:
 def released_relation(planned: PlannedRelease, made: Release) -> Relation:
     """The released columns: keys, aggregates, and each aggregate's standard deviation and 95 % interval."""
     scales = tuple(_scale(measurement) for measurement in planned.measurements)
+    return _relation(planned, made.keys, made.cells, repeat(scales))
+
+
+def derived_relation(planned: PlannedRelease, derived: Derived) -> Relation:
+    """The same of cells that are sums and differences of released ones, each with an error of its own."""
+    known: dict[tuple[float, ...], tuple[Scale, ...]] = {}
+    scales = []
+    for deviations in derived.recipe.stddevs():
+        if deviations not in known:
+            known[deviations] = _derived_scales(planned, deviations, wide(derived.recipe.gaussian))
+        scales.append(known[deviations])
+    return _relation(planned, tuple(_public_keys(planned)), derived.cells(), scales)
+
+
+def derived_error95(planned: PlannedRelease, recipe: Recipe) -> float | None:
+    """The largest 95 % error of the counts and sums of a derived release; None where all depend on data."""
+    reach = wide(recipe.gaussian)
+    deviations = [max(column) for column in zip(*recipe.stddevs(), strict=True)]
+    pairs = zip(planned.measurements, deviations, strict=True)
+    return max((reach * sd * float(m.resolution) for m, sd in pairs if m.cell.moment is None), default=None)
+
+
+def _relation(
+    planned: PlannedRelease,
+    keys: Sequence[tuple[Value, ...]],
+    cells: Sequence[tuple[int, ...]],
+    scales: Iterable[tuple[Scale, ...]],
+) -> Relation:
     frames = tuple(_frame(output) for output in planned.outputs)
     rows = []
-    for key, cells in zip(made.keys, made.cells, strict=True):
-        found = [_estimate(o, cells, scales, frame) for o, frame in zip(planned.outputs, frames, strict=True)]
+    for key, row, by in zip(keys, cells, scales):  # noqa: B905  (one scale for all rows repeats without end)
+        found = [_estimate(o, row, by, frame) for o, frame in zip(planned.outputs, frames, strict=True)]
         bars = [bar for e in found for bar in (e.stddev, e.low, e.high)]
         rows.append((*key, *(e.value for e in found), *bars))
     return Relation(planned.columns, tuple(rows))
@@ -196,8 +226,15 @@ class Scale:
 
 
 def _scale(measurement: Measurement) -> Scale:
-    wide = 1.96 if isinstance(measurement.mechanism, DiscreteGaussian) else 2.12
-    return Scale(*measurement.resolution.as_integer_ratio(), measurement.stddev, measurement.error95, wide)
+    reach = wide(isinstance(measurement.mechanism, DiscreteGaussian))
+    return Scale(*measurement.resolution.as_integer_ratio(), measurement.stddev, measurement.error95, reach)
+
+
+def _derived_scales(planned: PlannedRelease, deviations: Sequence[float], reach: float) -> tuple[Scale, ...]:
+    """`deviations` in steps, one for each measurement; `reach` of them is the 95 % error."""
+    pairs = zip(planned.measurements, deviations, strict=True)
+    made = [(m.resolution.as_integer_ratio(), sd * float(m.resolution)) for m, sd in pairs]
+    return tuple(Scale(*ratio, sd, reach * sd, reach) for ratio, sd in made)
 
 
 @dataclass(frozen=True, slots=True)

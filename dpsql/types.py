@@ -199,7 +199,8 @@ Parameters = tuple[tuple[SqlType, Value | tuple[Value, ...]], ...]
 class Settings:
     """What of a session's settings changes an answer or its price. None leaves it to the role or the policy.
 
-    `statement_timeout` is in seconds; the policy's own limit stays in force. `error_bars` adds columns.
+    `statement_timeout` is in seconds; the policy's own limit stays in force. `error_bars` adds columns. `reuse_error`:
+    how many times the error of a fresh measurement an answer derived from stored ones may have; 0 derives none.
     """
 
     epsilon: Decimal | None = None
@@ -209,6 +210,7 @@ class Settings:
     notices: bool = True
     statement_timeout: float | None = None
     error_bars: bool = False
+    reuse_error: Decimal | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,6 +65,8 @@ def _copy(rows: Rows, into: Rows, books: Books) -> None:
         into.add([to_row(entry)])
     for release in rows.releases():
         into.add_release(*release)
+    for shape in rows.shapes():
+        into.add_shape(*shape)
     if (kept := rows.checkpoint()) is not None:
         into.keep_checkpoint(*kept)
 

@@ -58,12 +58,13 @@ def decide(ask: Ask, kept: Iterable[Stored], shared: bool) -> Decision:
         if stored.seen or shared:
             return Decision(ask, Source.FREE, _FREE, stored)
     for stored in newest_first:
-        if _within(stored.cost, ask.cost):
+        if within(stored.cost, ask.cost):
             return Decision(ask, Source.VIEW, stored.cost, stored)
     return Decision(ask, Source.FRESH, ask.cost, None)
 
 
-def _within(cost: Cost, bound: Cost) -> bool:
+def within(cost: Cost, bound: Cost) -> bool:
+    """Whether no component is above the bound's."""
     return cost.epsilon <= bound.epsilon and cost.rho <= bound.rho and cost.delta <= bound.delta
 
 

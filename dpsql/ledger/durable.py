@@ -22,11 +22,12 @@ from dpsql.dp.accounting import Limits
 from dpsql.dp.privacy import units_down
 from dpsql.errors import Failed, Rejected
 from dpsql.ledger import books as bookkeeping
-from dpsql.ledger import decide, events, shelf
+from dpsql.ledger import decide, events, kin, shelf
 from dpsql.ledger.books import Books, copy, digest, extend
 from dpsql.ledger.chain import draft, from_row, to_row
 from dpsql.ledger.clock import Clock
 from dpsql.ledger.decide import Request
+from dpsql.ledger.flights import Flights
 from dpsql.ledger.group import Group, Turn
 from dpsql.ledger.model import (
     Ask,
@@ -34,6 +35,7 @@ from dpsql.ledger.model import (
     Decision,
     Entry,
     Head,
+    InFlight,
     Kind,
     LedgerError,
     LimitsOf,
@@ -44,11 +46,17 @@ from dpsql.ledger.model import (
 from dpsql.ledger.places import Places
 from dpsql.ledger.rows import Rows
 from dpsql.ledger.window import Calendar
+from dpsql.replay.derive import Derived, Shape, encoded
+from dpsql.replay.derive import digest as shape_digest
 from dpsql.replay.store import to_bytes
 from dpsql.types import Cost, Release, Reservation
 
 CHECKPOINT_EVERY: Final = 5000
 """Entries; opening reads at most so many."""
+
+
+Decided = tuple[Head, tuple[Decision, ...], kin.Found]
+"""Decisions with what answers them, and the head of the ledger for which they hold."""
 
 
 class Store(Protocol):
@@ -73,6 +81,7 @@ class DurableLedger:
         self._clock = Clock(_last(books))
         self._open: dict[int, Entry] = {}
         """Debits made here whose release is still to be recorded: others' and earlier ones are never used again."""
+        self._flights = Flights()
         self._before: dict[tuple[str, int], Cost] = {}
         """Totals of accounts before their window began, which change no more."""
 
@@ -91,16 +100,21 @@ class DurableLedger:
         shared: bool = False,
         calendar: Calendar | None = None,
         account: str | None = None,
-    ) -> tuple[Reservation | Release, ...]:
+        patient: bool = False,
+    ) -> tuple[Reservation | Release | Derived, ...]:
         request = decide.request(
             user, asks, user_limits, dataset_limits, shared=shared, calendar=calendar, account=account
         )
         with self._reading() as rows:  # most are free or refused, without waiting for writers
             decisions = self._fitting(rows, self._books, request)
-            found = _releases(rows, decisions)
+            found = kin.answers(rows, decisions)
+            if patient:
+                self._refuse_in_flight(rows, self._books, decisions)
+            decided = self._books.head, decisions, found
         if any(decision.source is not Source.FREE for decision in decisions):
-            found, fresh = self._group.write(partial(self._debit, request, statement))
+            found, fresh = self._group.write(partial(self._debit, request, statement, patient, decided))
             self._open.update((entry.id, entry) for entry in fresh)
+            self._flights.begin((entry.id, entry.key) for entry in fresh)
         return tuple(found[ask.key] for ask in asks)
 
     def preview(
@@ -118,17 +132,19 @@ class DurableLedger:
             user, asks, user_limits, dataset_limits, shared=shared, calendar=calendar, account=account
         )
         with self._reading() as rows:
-            decisions = _decisions(rows, request)
-            sources = {decision.ask.key: decision.source for decision in decisions}
+            decisions = kin.decisions(rows, request)
+            by_key = {decision.ask.key: decision for decision in decisions}
             return Preview(
-                sources=tuple(sources[ask.key] for ask in asks),
+                sources=tuple(by_key[ask.key].source for ask in asks),
+                recipes=tuple(by_key[ask.key].recipe for ask in asks),
                 user=decide.account_price(decisions),
                 dataset=decide.dataset_price(decisions),
                 refusal=self._refusal(rows, self._books, request, decisions),
             )
 
-    def record(self, reservation: Reservation, release: Release) -> None:
-        body = to_bytes(release)
+    def record(self, reservation: Reservation, release: Release, shape: Shape | None = None) -> None:
+        text = "" if shape is None else encoded(shape)
+        body = to_bytes(release, "" if shape is None else shape_digest(shape.family, text))
         debit = self._open.pop(reservation.id, None)
         if debit is None or _reservation(debit) != reservation or release.key != reservation.key:
             raise Failed("a release without a reservation of its own")
@@ -136,9 +152,21 @@ class DurableLedger:
 
         def keep(rows: Rows, books: Books) -> None:
             rows.add_release(debit.id, debit.key, body)
+            if shape is not None:
+                rows.add_shape(debit.id, shape.family, text)
             self._add(rows, books, [_record_of(debit, content)])
 
-        self._group.write(keep)
+        try:
+            self._group.write(keep)
+        finally:
+            self._flights.end(debit.id)
+
+    def give_up(self, reservation: Reservation) -> None:
+        if self._open.pop(reservation.id, None) is not None:
+            self._flights.end(reservation.id)
+
+    def wait(self, key: str, seconds: float) -> None:
+        self._flights.wait(key, seconds)
 
     def spending(self, account: str, calendar: Calendar | None = None) -> Spending:
         with self._reading() as rows:
@@ -249,7 +277,7 @@ class DurableLedger:
             self._places.advance(books.head, books.dataset_spent)
 
     def _fitting(self, rows: Rows, books: Books, request: Request) -> tuple[Decision, ...]:
-        decisions = _decisions(rows, request)
+        decisions = kin.decisions(rows, request)
         if refused := self._refusal(rows, books, request, decisions):
             raise refused
         return decisions
@@ -282,19 +310,33 @@ class DurableLedger:
         return total
 
     def _debit(
-        self, request: Request, statement: str, rows: Rows, books: Books
-    ) -> tuple[dict[str, Reservation | Release], tuple[Entry, ...]]:
-        """Debit all that is not free: what answers, by key, and the debits whose releases are still to be made."""
-        decisions = self._fitting(rows, books, request)
-        found = _releases(rows, decisions)
+        self, request: Request, statement: str, patient: bool, decided: Decided, rows: Rows, books: Books
+    ) -> tuple[kin.Found, tuple[Entry, ...]]:
+        """Debit all that is not free: what answers, by key, and the debits whose releases are still to be made.
+
+        What was `decided` before still holds if no entry was added since; whether it fits is asked again.
+        """
+        head, decisions, found = decided
+        if head == books.head:
+            if refused := self._refusal(rows, books, request, decisions):
+                raise refused
+        else:
+            decisions = self._fitting(rows, books, request)
+            found = kin.answers(rows, decisions)
+        if patient:
+            self._refuse_in_flight(rows, books, decisions)
         window = self._spending(rows, books, request.account, request.calendar).window
-        drafts = [
-            _debit_of(request, decision, statement, window)
-            for decision in decisions
-            if decision.source is not Source.FREE
-        ]
+        drafts = [entry for decision in decisions for entry in kin.debits(request, decision, statement, window)]
         fresh = tuple(entry for entry in self._add(rows, books, drafts) if entry.kind is Kind.DEBIT)
         return found | {entry.key: _reservation(entry) for entry in fresh}, fresh
+
+    def _refuse_in_flight(self, rows: Rows, books: Books, decisions: Iterable[Decision]) -> None:
+        """Raises InFlight for a measurement that would be made although it is just being made."""
+        for decision in decisions:
+            if decision.source is Source.FRESH:
+                debit = rows.unrecorded(decision.ask.key)
+                if debit is not None and self._flights.is_on(debit[0], self._clock.now(_last(books))[0] - debit[1]):
+                    raise InFlight(decision.ask.key)
 
     def _add(self, rows: Rows, books: Books, drafts: Sequence[Entry], *, timed: bool = False) -> tuple[Entry, ...]:
         """Add the entries; the ledger's time is put to those that have none (`timed`: they have)."""
@@ -321,34 +363,6 @@ def _checkpoint(rows: Rows, books: Books) -> list[Entry]:
     body = bookkeeping.to_bytes(books)
     rows.keep_checkpoint(books.head.count + 1, body)
     return [draft(Kind.CHECKPOINT, content=digest(body))]
-
-
-def _decisions(rows: Rows, request: Request) -> tuple[Decision, ...]:
-    return tuple(decide.decide(ask, shelf.kept(rows, ask.key, request.account), request.shared) for ask in request.asks)
-
-
-def _releases(rows: Rows, decisions: Iterable[Decision]) -> dict[str, Reservation | Release]:
-    """The kept releases that answer, by key; read before anything is debited, so that a damaged one costs nothing."""
-    return {
-        decision.ask.key: shelf.release_of(rows, decision.stored.reservation)
-        for decision in decisions
-        if decision.stored is not None
-    }
-
-
-def _debit_of(request: Request, decision: Decision, statement: str, window: str) -> Entry:
-    return draft(
-        Kind.VIEW if decision.stored else Kind.DEBIT,
-        user=request.user,
-        account=request.account,
-        window=window,
-        key=decision.ask.key,
-        statement=statement,
-        reservation=decision.stored.reservation if decision.stored else 0,
-        gate=request.gate,
-        cost=decision.cost,
-        content=decision.stored.events if decision.stored else events.to_content(decision.ask.events),
-    )
 
 
 def _record_of(debit: Entry, content: str) -> Entry:

@@ -8,19 +8,62 @@ that the stored release holds.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
-from dpsql.ledger import decide, shelf
-from dpsql.ledger.model import Ask, Decision, LedgerError, Source, Stored
+from dpsql.ledger import decide, events, shelf
+from dpsql.ledger.chain import draft
+from dpsql.ledger.decide import Request
+from dpsql.ledger.model import Ask, Decision, Entry, Kind, LedgerError, Source, Stored
 from dpsql.ledger.rows import Rows
 from dpsql.replay.derive import Derived, Recipe, digest
 from dpsql.replay.store import shape_digest
-from dpsql.types import Cost, Release
+from dpsql.types import Cost, Release, Reservation
 
 MAX_KIN: Final = 1000
 """Stored releases of a family that are looked at, the newest first."""
+
+
+Found = dict[str, Reservation | Release | Derived]
+"""What answers asks, by key."""
+
+
+def decisions(rows: Rows, request: Request) -> tuple[Decision, ...]:
+    """What becomes of each ask in turn: what one pays for, the next ones have seen."""
+    bought: set[int] = set()
+    made: list[Decision] = []
+    for ask in request.asks:
+        decision = settle(rows, ask, request.account, request.shared, bought)
+        bought.update(stored.reservation for stored in decision.views)
+        made.append(decision)
+    return tuple(made)
+
+
+def answers(rows: Rows, decisions: Iterable[Decision]) -> Found:
+    """The kept releases that answer, by key; read before anything is debited, so that a damaged one costs nothing."""
+    found: Found = {}
+    for decision in decisions:
+        if decision.stored is not None:
+            found[decision.ask.key] = shelf.release_of(rows, decision.stored.reservation)
+        elif decision.recipe is not None:
+            found[decision.ask.key] = Derived(decision.recipe, _releases(rows, decision))
+    return found
+
+
+def debits(request: Request, decision: Decision, statement: str, window: str) -> list[Entry]:
+    """A debit for what is made anew, a view for each kept release that the account pays for; none for what is free."""
+    common = partial(
+        draft, user=request.user, account=request.account, window=window, statement=statement, gate=request.gate
+    )
+    if decision.source is Source.FRESH:
+        content = events.to_content(decision.ask.events)
+        return [common(Kind.DEBIT, key=decision.ask.key, cost=decision.cost, content=content)]
+    return [
+        common(Kind.VIEW, key=stored.key, reservation=stored.reservation, cost=stored.cost, content=stored.events)
+        for stored in decision.views
+    ]
 
 
 def settle(rows: Rows, ask: Ask, account: str, shared: bool, bought: Collection[int]) -> Decision:
@@ -66,15 +109,13 @@ def _bought(stored: Stored, bought: Collection[int]) -> Stored:
     return replace(stored, seen=True) if stored.reservation in bought else stored
 
 
-def derived_of(rows: Rows, decision: Decision) -> Derived | None:
-    """The releases that a derived answer reads. Raises LedgerError where one, or its shape, does not prove itself."""
-    if decision.recipe is None or decision.ask.kin is None:
-        return None
-    releases = tuple(_release(rows, stored.reservation, decision.ask.kin.family) for stored in decision.sources)
-    return Derived(decision.recipe, releases)
+def _releases(rows: Rows, decision: Decision) -> tuple[Release, ...]:
+    family = "" if decision.ask.kin is None else decision.ask.kin.family
+    return tuple(_release(rows, stored.reservation, family) for stored in decision.sources)
 
 
 def _release(rows: Rows, reservation: int, family: str) -> Release:
+    """Raises LedgerError where the release, or the shape that it was chosen by, does not prove itself."""
     release, body = shelf.release_and_body(rows, reservation)
     shape = rows.shape(reservation)
     if shape is None or shape_digest(body) != digest(family, shape):

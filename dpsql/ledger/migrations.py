@@ -12,9 +12,15 @@ from typing import Final
 
 from dpsql.ledger.model import LedgerError
 
-LAYOUT: Final = 1
+LAYOUT: Final = 2
 
-STEPS: Final[dict[int, tuple[str, ...]]] = {}
+STEPS: Final[dict[int, tuple[str, ...]]] = {
+    1: (
+        "CREATE TABLE shape (reservation bigint PRIMARY KEY, family text NOT NULL, body text NOT NULL)",
+        "CREATE INDEX shape_family ON shape (family, reservation)",
+        "CREATE INDEX entry_debit ON entry (key, id) WHERE kind = 'debit'",
+    )
+}
 """For each older layout, the statements that make it the next."""
 
 

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import Enum, unique
 from typing import TYPE_CHECKING, Protocol
 
 from dpsql.dp.accounting import Limits
 from dpsql.dp.privacy import Event
-from dpsql.errors import BUDGET_EXHAUSTED, INTERNAL, Rejected
+from dpsql.errors import BUDGET_EXHAUSTED, CANCELLED, INTERNAL, Rejected
+from dpsql.replay.derive import Derived, Kin, Recipe, Shape
 from dpsql.types import Cost, Release, Reservation
 
 if TYPE_CHECKING:
@@ -56,12 +57,14 @@ class BudgetExhausted(Rejected):
 class Ask:
     """A release that a statement needs: the key of its measurement, and what it costs if it is made anew.
 
-    `events`: the same cost as privacy events, one for each noisy vector and key selection, for reports.
+    `events`: the same cost as privacy events, one for each noisy vector and key selection, for reports. `kin`: from
+    which stored releases it may be derived; None for from none.
     """
 
     key: str
     cost: Cost
     events: tuple[Event, ...] = ()
+    kin: Kin | None = field(default=None, compare=False)
 
 
 @unique
@@ -129,13 +132,14 @@ class Head:
 class Stored:
     """A release that is kept under a measurement's key, and what it cost; `seen`: this account has paid for it.
 
-    `events`: as its debit's content has them.
+    `events`: as its debit's content has them. `key`: of the measurement.
     """
 
     reservation: int
     cost: Cost
     seen: bool
     events: str = ""
+    key: str = ""
 
 
 @unique
@@ -149,22 +153,50 @@ class Source(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What becomes of one ask. `cost` is what the account pays; `stored` is the release that answers it, if any."""
+    """What becomes of one ask. `cost` is what the account pays; `stored` is the release that answers it, if any.
+
+    `recipe`: how the answer is derived from the releases in `sources`, where it is.
+    """
 
     ask: Ask
     source: Source
     cost: Cost
     stored: Stored | None
+    recipe: Recipe | None = None
+    sources: tuple[Stored, ...] = ()
+
+    @property
+    def views(self) -> tuple[Stored, ...]:
+        """The kept releases that the account pays for."""
+        if self.source is not Source.VIEW:
+            return ()
+        return tuple(s for s in (*self.sources, *((self.stored,) if self.stored else ())) if not s.seen)
+
+
+class InFlight(Rejected):
+    """An equal measurement is being made now: worth waiting for. Nothing was debited. `key`: the measurement's."""
+
+    def __init__(self, key: str) -> None:
+        super().__init__(
+            "canceling statement due to statement timeout: the same measurement is still being made for another one",
+            sqlstate=CANCELLED,
+            hint="Nothing was charged. Ask again later: its answer is kept.",
+        )
+        self.key = key
 
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """What `reserve` would do now: a source for each ask, what the user and the dataset would pay, and the refusal."""
+    """What `reserve` would do now: a source for each ask, what the user and the dataset would pay, and the refusal.
+
+    `recipes`: for each ask, how it would be derived, None where it would not.
+    """
 
     sources: tuple[Source, ...]
     user: Cost
     dataset: Cost
     refusal: BudgetExhausted | None
+    recipes: tuple[Recipe | None, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,13 +251,16 @@ class Ledger(Protocol):
         shared: bool = False,
         calendar: Calendar | None = None,
         account: str | None = None,
-    ) -> tuple[Reservation | Release, ...]:
+        patient: bool = False,
+    ) -> tuple[Reservation | Release | Derived, ...]:
         """Debit a whole statement, or nothing, in one durable transaction; one result per ask, in order.
 
         A release that the account has seen is free. A kept one that it has not seen costs the account, not the
         dataset, what it cost then, if that is no more than the ask's cost in any component. All else is debited from
         both and gives a reservation. Equal keys share one. `shared`: kept releases are free for everyone. `calendar`:
-        the user's limits are for what is spent in one window.
+        the user's limits are for what is spent in one window. What an ask's `kin` allows is derived from kept releases,
+        of which those that the account has not seen are first views. `patient`: raise InFlight instead of debiting a
+        measurement that another statement is just making.
         Raises BudgetExhausted if the sum does not fit both limits.
         """
         ...
@@ -244,8 +279,19 @@ class Ledger(Protocol):
         """What `reserve` would decide now; writes nothing."""
         ...
 
-    def record(self, reservation: Reservation, release: Release) -> None:
-        """Keep the release durably, before anyone sees it; once per reservation, by the ledger that gave it."""
+    def record(self, reservation: Reservation, release: Release, shape: Shape | None = None) -> None:
+        """Keep the release durably, before anyone sees it; once per reservation, by the ledger that gave it.
+
+        `shape`: for what may be derived from it.
+        """
+        ...
+
+    def give_up(self, reservation: Reservation) -> None:
+        """The release will not be made; whoever waits for it need not. What was debited stays debited."""
+        ...
+
+    def wait(self, key: str, seconds: float) -> None:
+        """Until the measurement of this key may be done or given up, and no longer than that."""
         ...
 
     def spending(self, account: str, calendar: Calendar | None = None) -> Spending:

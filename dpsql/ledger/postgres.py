@@ -21,13 +21,13 @@ from psycopg import sql as quoting
 from psycopg.rows import TupleRow
 
 from dpsql.ledger.guard import PATIENCE, Guard
-from dpsql.ledger.migrations import LAYOUT, require_layout, steps
+from dpsql.ledger.migrations import LAYOUT, STEPS, require_layout, steps
 from dpsql.ledger.model import LedgerError, damaged
 from dpsql.ledger.rows import Cursor, Rows
 
 Connection = psycopg.Connection[TupleRow]
 
-_TABLES: Final = """
+_TABLES: Final = f"""
 CREATE TABLE entry (
   id bigint PRIMARY KEY, at bigint NOT NULL, clock text NOT NULL, kind text NOT NULL, "user" text NOT NULL,
   account text COLLATE "C" NOT NULL, "window" text NOT NULL, key text NOT NULL, statement text NOT NULL,
@@ -42,6 +42,7 @@ CREATE INDEX entry_user ON entry ("user", id);
 CREATE TABLE release (reservation bigint PRIMARY KEY, key text COLLATE "C" NOT NULL, body bytea NOT NULL);
 CREATE INDEX release_key ON release (key, reservation);
 CREATE TABLE checkpoint (entry bigint PRIMARY KEY, body bytea NOT NULL);
+{";".join(STEPS[1])};
 CREATE TABLE layout (version integer NOT NULL);
 CREATE FUNCTION append_only() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'append-only'; END $$;
 CREATE TRIGGER entry_kept BEFORE UPDATE OR DELETE ON entry FOR EACH ROW EXECUTE FUNCTION append_only();

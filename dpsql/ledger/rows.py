@@ -45,6 +45,17 @@ WHERE e.kind = 'record' AND e.id BETWEEN ? AND ? ORDER BY e.id
 """
 
 
+_KIN: Final = """
+SELECT s.reservation, s.body, e.account = ? OR EXISTS (
+  SELECT 1 FROM entry v WHERE v.reservation = s.reservation AND v.reservation > 0 AND v.kind = 'view' AND v.account = ?)
+FROM shape s JOIN entry e ON e.id = s.reservation WHERE s.family = ? ORDER BY s.reservation DESC LIMIT ?
+"""
+_UNRECORDED: Final = """
+SELECT e.id, e.at, r.reservation FROM entry e LEFT JOIN release r ON r.reservation = e.id
+WHERE e.key = ? AND e.kind = 'debit' ORDER BY e.id DESC LIMIT 1
+"""
+
+
 class Cursor(Protocol):
     """What both drivers' cursors have in common."""
 
@@ -165,6 +176,34 @@ class Rows:
 
     def add_release(self, reservation: int, key: str, body: bytes) -> None:
         self._execute("INSERT INTO release VALUES (?, ?, ?)", (reservation, key, body))
+
+    def add_shape(self, reservation: int, family: str, shape: str) -> None:
+        self._execute("INSERT INTO shape VALUES (?, ?, ?)", (reservation, family, shape))
+
+    def shape(self, reservation: int) -> str | None:
+        """The shape of a stored release, as text."""
+        row = self._execute("SELECT body FROM shape WHERE reservation = ?", (reservation,)).fetchone()
+        return None if row is None else cast(str, row[0])
+
+    def shapes(self) -> Iterator[tuple[int, str, str]]:
+        """(reservation, family, shape) of all, in order."""
+        last = 0
+        while batch := self._execute(
+            "SELECT reservation, family, body FROM shape WHERE reservation > ? ORDER BY reservation LIMIT ?",
+            (last, BATCH),
+        ).fetchall():
+            yield from batch
+            last = batch[-1][0]
+
+    def kin(self, family: str, account: str, limit: int) -> list[tuple[int, str, bool]]:
+        """(reservation, shape, whether the account seems to have paid for it) of a family, the newest first."""
+        rows = self._execute(_KIN, (account, account, family, limit)).fetchall()
+        return [(number, shape, bool(seen)) for number, shape, seen in rows]
+
+    def unrecorded(self, key: str) -> tuple[int, int] | None:
+        """(id, time) of the newest debit of a measurement, if no release was recorded for it."""
+        row = self._execute(_UNRECORDED, (key,)).fetchone()
+        return None if row is None or row[2] is not None else (row[0], row[1])
 
     def keep_checkpoint(self, number: int, body: bytes) -> None:
         """Keep this copy of the books, and no older one: it is only a shortcut."""

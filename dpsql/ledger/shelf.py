@@ -37,26 +37,32 @@ def entry_at(rows: Rows, number: int) -> Entry:
 
 def kept(rows: Rows, key: str, account: str) -> tuple[Stored, ...]:
     """The releases of a measurement, newest first."""
-    return tuple(_stored(rows, number, key, account) for number in rows.reservations(key))
+    return tuple(stored(rows, number, account, key) for number in rows.reservations(key))
 
 
-def _stored(rows: Rows, number: int, key: str, account: str) -> Stored:
+def stored(rows: Rows, number: int, account: str, key: str | None = None) -> Stored:
+    """The release kept for a debit, which must be of this key. Raises LedgerError if the chain does not prove it."""
     debit = entry_at(rows, number)
-    if debit.kind is not Kind.DEBIT or debit.key != key:
+    if debit.kind is not Kind.DEBIT or (key is not None and debit.key != key):
         raise LedgerError(f"the release kept for entry {number} does not belong to it")
     seen = debit.account == account or _about(rows, number, Kind.VIEW, account) is not None
-    return Stored(number, debit.cost, seen, debit.content)
+    return Stored(number, debit.cost, seen, debit.content, debit.key)
 
 
 def release_of(rows: Rows, reservation: int) -> Release:
     """The release that was recorded for a reservation, byte for byte. Raises LedgerError unless the chain proves it."""
+    return release_and_body(rows, reservation)[0]
+
+
+def release_and_body(rows: Rows, reservation: int) -> tuple[Release, bytes]:
+    """The same with its stored bytes."""
     debit = entry_at(rows, reservation)
     record = _about(rows, reservation, Kind.RECORD, debit.account)
     body = rows.body(reservation)
     if record is None or body is None or not is_body(body, record.content):
         raise LedgerError(f"the release kept for entry {reservation} is missing or has been altered")
     try:
-        return from_bytes(body)
+        return from_bytes(body), body
     except ValueError:
         raise LedgerError(f"the release kept for entry {reservation} was stored by another version of dpsql") from None
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import quote
 
-from dpsql.ledger.migrations import LAYOUT, require_layout, steps
+from dpsql.ledger.migrations import LAYOUT, STEPS, require_layout, steps
 from dpsql.ledger.model import LedgerError
 from dpsql.ledger.rows import Rows
 
@@ -51,6 +51,7 @@ CREATE INDEX entry_user ON entry ("user");
 CREATE TABLE release (reservation INTEGER PRIMARY KEY, key TEXT NOT NULL, body BLOB NOT NULL);
 CREATE INDEX release_key ON release (key, reservation);
 CREATE TABLE checkpoint (entry INTEGER PRIMARY KEY, body BLOB NOT NULL);
+{";".join(STEPS[1])};
 CREATE TRIGGER entry_kept BEFORE DELETE ON entry BEGIN SELECT RAISE(ABORT, 'append-only'); END;
 CREATE TRIGGER entry_fixed BEFORE UPDATE ON entry BEGIN SELECT RAISE(ABORT, 'append-only'); END;
 CREATE TRIGGER release_kept BEFORE DELETE ON release BEGIN SELECT RAISE(ABORT, 'append-only'); END;

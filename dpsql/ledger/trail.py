@@ -22,7 +22,7 @@ from typing import Final, Literal
 from dpsql.dp.privacy import amount
 from dpsql.errors import CANCELLED, DpsqlError, Failed
 from dpsql.replay.key import fingerprint
-from dpsql.types import Cost, Release, Reservation
+from dpsql.types import Cost, Reservation
 
 AUDIT: Final = logging.getLogger("dpsql.audit")
 
@@ -38,7 +38,7 @@ class Line:
     fresh: int = 0
     replayed: int = 0
 
-    def granted(self, price: Iterable[Cost], grants: Iterable[Reservation | Release]) -> None:
+    def granted(self, price: Iterable[Cost], grants: Iterable[object]) -> None:
         """What the ledger gave: reservations for new releases, and kept ones."""
         self.price = sum(price, Cost())
         for grant in grants:

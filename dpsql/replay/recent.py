@@ -11,7 +11,10 @@ from collections import OrderedDict
 from collections.abc import Mapping
 
 from dpsql.compiler import Compiled
+from dpsql.replay.derive import Derived
 from dpsql.types import Relation, Release, Reservation
+
+Grant = Reservation | Release | Derived
 
 SIZE = 256
 MAX_ROWS = 1000
@@ -24,13 +27,13 @@ class Recent:
         self._lock = threading.Lock()
         self._known: OrderedDict[tuple[int, tuple[Release, ...]], tuple[Compiled, Relation]] = OrderedDict()
 
-    def get(self, compiled: Compiled, granted: Mapping[str, Reservation | Release]) -> Relation | None:
+    def get(self, compiled: Compiled, granted: Mapping[str, Grant]) -> Relation | None:
         key = self._key(compiled, granted)
         with self._lock:
             known = self._known.get(key) if key is not None else None
         return known[1] if known is not None else None
 
-    def keep(self, compiled: Compiled, granted: Mapping[str, Reservation | Release], relation: Relation) -> None:
+    def keep(self, compiled: Compiled, granted: Mapping[str, Grant], relation: Relation) -> None:
         key = self._key(compiled, granted)
         if key is None or len(relation.rows) > MAX_ROWS:
             return
@@ -40,9 +43,7 @@ class Recent:
             if len(self._known) > SIZE:
                 self._known.popitem(last=False)
 
-    def _key(
-        self, compiled: Compiled, granted: Mapping[str, Reservation | Release]
-    ) -> tuple[int, tuple[Release, ...]] | None:
+    def _key(self, compiled: Compiled, granted: Mapping[str, Grant]) -> tuple[int, tuple[Release, ...]] | None:
         """None where something is not a stored release. The entry keeps `compiled` alive, so its id stays its own."""
         stored = tuple(grant for grant in granted.values() if isinstance(grant, Release))
         volatile = any("pg_now" in r.sql for r in (compiled.remainder, *compiled.derived))

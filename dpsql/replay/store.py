@@ -14,15 +14,25 @@ from dpsql.types import Release
 FORMAT = 1
 
 
-def to_bytes(release: Release) -> bytes:
-    """The stored form of a release. Raises TypeError where a key or a cell is not of an exact, known type."""
-    document = {
+def to_bytes(release: Release, shape: str = "") -> bytes:
+    """The stored form of a release. Raises TypeError where a key or a cell is not of an exact, known type.
+
+    `shape`: the digest of its shape, if it is kept with one.
+    """
+    document: dict[str, object] = {
         "format": FORMAT,
         "key": release.key,
         "keys": [[tag(value) for value in key] for key in release.keys],
         "cells": [[_cell(cell) for cell in row] for row in release.cells],
     }
+    if shape:
+        document["shape"] = shape
     return json.dumps(document, separators=(",", ":"), allow_nan=False).encode("ascii")
+
+
+def shape_digest(data: bytes) -> str:
+    """The digest of its shape that a stored release holds, "" without one. Raises ValueError if it is none."""
+    return str(json.loads(data).get("shape", ""))
 
 
 def from_bytes(data: bytes) -> Release:

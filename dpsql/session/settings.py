@@ -148,6 +148,10 @@ def _amount(value: str) -> str:
     return OWN if value.strip().lower() == OWN else str(parse_amount(value.strip()))
 
 
+def _reuse_error(value: str) -> str:
+    return "0" if value.strip().lower() in ("0", "off") else _amount(value)
+
+
 def _max_groups(value: str) -> str:
     return OWN if value.strip().lower() == OWN else _whole("dpsql.max_groups", 1, 2**20)(value)
 
@@ -176,6 +180,12 @@ def _parameters() -> tuple[Parameter, ...]:
         Parameter("dpsql.max_error", OWN, _amount, "Absolute 95 % error to aim at, instead of an epsilon."),
         Parameter(
             "dpsql.error_bars", "off", boolean("dpsql.error_bars"), "Adds each aggregate's 95 % interval as columns."
+        ),
+        Parameter(
+            "dpsql.reuse_error",
+            OWN,
+            _reuse_error,
+            "Most error of a derived answer, in fresh ones'.",
         ),
         Parameter("dpsql.notices", "on", boolean("dpsql.notices"), "Whether each answer tells its price."),
         Parameter("statement_timeout", "0", _duration("statement_timeout"), "Longest time for a statement."),
@@ -321,6 +331,7 @@ def for_engine(values: Values) -> Settings:
         mechanism=cast(Mechanism, values["dpsql.mechanism"]),
         max_groups=None if values["dpsql.max_groups"] == OWN else int(values["dpsql.max_groups"]),
         max_error=_decimal(values["dpsql.max_error"]),
+        reuse_error=_decimal(values["dpsql.reuse_error"]),
         notices=wants_notices(values),
         statement_timeout=None if timeout == "0" else _seconds(timeout),
         error_bars=values["dpsql.error_bars"] == "on",

@@ -34,8 +34,11 @@ class Forgetful:
     def reserve(self, user: str, asks: Sequence[Ask], *_: object, **__: object) -> tuple[Reservation, ...]:
         return tuple(Reservation(next(self.numbers), user, ask.key, ask.cost) for ask in asks)
 
-    def record(self, reservation: Reservation, release: Release) -> None:
+    def record(self, reservation: Reservation, release: Release, *_: object) -> None:
         self.released.append(release)
+
+    def give_up(self, reservation: Reservation) -> None:
+        """Nobody waits."""
 
     def spent(self, *_: object, **__: object) -> Cost:
         return Cost()

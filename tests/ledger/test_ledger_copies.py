@@ -29,6 +29,7 @@ from dpsql.ledger import (
     open_ledger,
     verify_ledger,
 )
+from dpsql.ledger.migrations import LAYOUT
 from dpsql.types import Cost
 
 NAME = "flights.ledger"
@@ -223,28 +224,28 @@ def test_layouts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     url = filled(tmp_path)
     before = verify_ledger(url, DATASET)
     for module in ("migrations", "tables", "sqlite"):
-        monkeypatch.setattr(f"dpsql.ledger.{module}.LAYOUT", 2)
-    with pytest.raises(LedgerError, match="layout 1, this version of dpsql needs 2") as caught:
+        monkeypatch.setattr(f"dpsql.ledger.{module}.LAYOUT", LAYOUT + 1)
+    with pytest.raises(LedgerError, match=f"layout {LAYOUT}, this version of dpsql needs {LAYOUT + 1}") as caught:
         open_ledger(url, DATASET)
     assert "migrate" in str(caught.value.hint)
     with pytest.raises(LedgerError, match="from which there is no way"):
         home_of(url, DATASET).migrate()
     monkeypatch.setitem(
-        migrations.STEPS, 1, ("CREATE TABLE note (text TEXT NOT NULL)", "CREATE INDEX n ON note (text)")
+        migrations.STEPS, LAYOUT, ("CREATE TABLE note (text TEXT NOT NULL)", "CREATE INDEX n ON note (text)")
     )
-    assert home_of(url, DATASET).migrate() == (1, 2)
-    assert home_of(url, DATASET).migrate() == (2, 2)
+    assert home_of(url, DATASET).migrate() == (LAYOUT, LAYOUT + 1)
+    assert home_of(url, DATASET).migrate() == (LAYOUT + 1, LAYOUT + 1)
     assert verify_ledger(url, DATASET) == before
     monkeypatch.undo()
-    with pytest.raises(LedgerError, match="layout 2, this version of dpsql reads 1"):
+    with pytest.raises(LedgerError, match=f"layout {LAYOUT + 1}, this version of dpsql reads {LAYOUT}"):
         open_ledger(url, DATASET)
 
 
 def test_a_migration_is_whole_or_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     url = filled(tmp_path)
     for module in ("migrations", "tables", "sqlite"):
-        monkeypatch.setattr(f"dpsql.ledger.{module}.LAYOUT", 2)
-    monkeypatch.setitem(migrations.STEPS, 1, ("CREATE TABLE note (text TEXT)", "DROP TABLE nothing"))
+        monkeypatch.setattr(f"dpsql.ledger.{module}.LAYOUT", LAYOUT + 1)
+    monkeypatch.setitem(migrations.STEPS, LAYOUT, ("CREATE TABLE note (text TEXT)", "DROP TABLE nothing"))
     with pytest.raises(LedgerError, match="cannot be migrated"):
         home_of(url, DATASET).migrate()
     monkeypatch.undo()
@@ -261,7 +262,7 @@ def test_commands(tmp_path: Path) -> None:
     assert told(ledger_command, "export", path).count("\n") == 3
     told(ledger_command, "export", path, "--output", lines)
     assert Path(lines).read_text() == told(ledger_command, "export", path)
-    assert "layout 1 already" in told(ledger_command, "migrate", path)
+    assert f"layout {LAYOUT} already" in told(ledger_command, "migrate", path)
     lose(tmp_path)
     result = CliRunner().invoke(ledger_command, ["restore", path, copy])
     assert isinstance(result.exception, LedgerError)

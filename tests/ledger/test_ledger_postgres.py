@@ -23,6 +23,7 @@ from dpsql.ledger import (
     verify_ledger,
 )
 from dpsql.ledger.durable import DurableLedger
+from dpsql.ledger.migrations import LAYOUT
 from dpsql.ledger.postgres import PostgresHome, PostgresStore
 from dpsql.types import Cost
 
@@ -223,9 +224,9 @@ def test_from_a_file_to_a_server_and_back(url: str, tmp_path: Path) -> None:
 
 def test_layouts(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in ("migrations", "postgres"):
-        monkeypatch.setattr(f"dpsql.ledger.{module}.LAYOUT", 2)
-    with pytest.raises(LedgerError, match="needs 2"):
+        monkeypatch.setattr(f"dpsql.ledger.{module}.LAYOUT", LAYOUT + 1)
+    with pytest.raises(LedgerError, match=f"needs {LAYOUT + 1}"):
         open_ledger(url, DATASET)
-    monkeypatch.setattr("dpsql.ledger.migrations.STEPS", {1: ("CREATE TABLE note (text TEXT NOT NULL)",)})
-    assert home_of(url, DATASET).migrate() == (1, 2)
+    monkeypatch.setattr("dpsql.ledger.migrations.STEPS", {LAYOUT: ("CREATE TABLE note (text TEXT NOT NULL)",)})
+    assert home_of(url, DATASET).migrate() == (LAYOUT, LAYOUT + 1)
     open_ledger(url, DATASET).close()

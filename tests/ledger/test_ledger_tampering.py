@@ -45,7 +45,7 @@ def test_one_bit_changed_anywhere(tmp_path: Path) -> None:
         state = verified(url)
         assert state == expected or (isinstance(state, str) and NAME in state), position
         refused += isinstance(state, str)
-    assert refused > 80
+    assert refused > 70
 
 
 @pytest.mark.parametrize(

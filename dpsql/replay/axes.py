@@ -1,0 +1,411 @@
+"""Where a release's rows lie: filters and group keys over public domains as sets on axes.
+
+Decides which conditions and keys can be told apart from what is measured. An axis is a column of a scanned table whose
+domain is ordered (bounded numbers, dates, timestamps) or lists its values, or an expression with a public domain of its
+own. Positions on it: the number itself, microseconds since 1970, or the place in the list. What is not understood here
+stays part of what is measured, so that nothing is derived across it.
+
+What counts as all of an axis decides whether totals follow from cells. `values` are all values that count, so the cells
+of all of them are the whole; NULL is one of them only where it is declared. Bounds are what values are clipped to: rows
+beyond them, and NULL, are there, so the whole of an ordered axis is more than the cells of its keys, and no total over
+all rows follows from these. Of a key's cell, what lies beyond the bounds does not count, as in the release itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from fractions import Fraction
+from hashlib import sha256
+from math import ceil, floor
+from typing import Final
+
+from dpsql.compiler.algebra import Call, Col, Expr, Filter, Join, Lit, Node, Project, Scan, canonical
+from dpsql.compiler.bind.temporal import next_value, truncate_value
+from dpsql.compiler.domains import moment, number
+from dpsql.compiler.keys import KeyDomain, Listed, WholeNumbers, key_domain
+from dpsql.compiler.plan import Key
+from dpsql.replay.sets import NOTHING, Position, Set, common, union, without
+from dpsql.types import Kind, Value
+
+_EPOCH: Final = datetime(1970, 1, 1)
+_MICRO: Final = datetime.resolution
+_DAY: Final = 86_400_000_000
+_LEAST: Final = -(2**100)
+_MOST: Final = 2**100
+_ALL: Final[Set] = ((_LEAST, _MOST + 1),)
+_NULL: Final[Set] = ((_MOST, _MOST + 1),)
+"""NULL on an ordered axis."""
+
+_PROBE: Final = 2000
+MAX_PLACES: Final = 10_000
+_SIMPLE: Final = ("is_null", "in", "eq", "lt", "le", "gt", "ge")
+_FLIPPED: Final = {"eq": "eq", "ne": "ne", "lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """An axis: its name, which tells its domain too, and all of it. `null`: NULL's part of it."""
+
+    name: str
+    full: Set
+    null: Set
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A set of positions on an axis: where a condition holds."""
+
+    line: Line
+    holds: Set
+
+
+def columns(node: Node) -> Mapping[str, Col]:
+    """The columns of tables that a relation offers with their declared domains; not those an outer join may null."""
+    match node:
+        case Scan(columns=pairs):
+            return {col.name: col for _, col in pairs}
+        case Filter(input=inner) | Project(input=inner):
+            return columns(inner)
+        case Join(kind=kind, left=left, right=right):
+            return {**columns(left), **(columns(right) if kind == "inner" else {})}
+        case _:
+            return {}
+
+
+# Conditions ---------------------------------------------------------------------------------------------------------
+
+
+def part_of(condition: Expr, known: Mapping[str, Col]) -> Part | None:
+    """The condition as a set on one axis, where it is nothing else."""
+    match condition:
+        case Call(op="and" | "or" as op, args=args):
+            return _together(op, [part_of(arg, known) for arg in args])
+        case Call(op="not", args=(Call(op=op) as inner,)) if op in _SIMPLE:
+            found = part_of(inner, known)
+            undefined = NOTHING if found is None or op == "is_null" else found.line.null
+            return found and Part(found.line, without(without(found.line.full, undefined), found.holds))
+        case Call(op="is_null", args=(subject,)):
+            line = _line_of(subject, known)
+            return None if line is None or not line.null else Part(line, line.null)
+        case Call(op="in", args=(subject, *options)) if all(isinstance(o, Lit) for o in options):
+            return _together("or", [_compared("eq", subject, o, known) for o in options if isinstance(o, Lit)])
+        case Call(op="eq" | "ne" | "lt" | "le" | "gt" | "ge" as op, args=(Lit() as literal, subject)):
+            return _compared(_FLIPPED[op], subject, literal, known)
+        case Call(op="eq" | "ne" | "lt" | "le" | "gt" | "ge" as op, args=(subject, Lit() as literal)):
+            return _compared(op, subject, literal, known)
+        case Col() if condition.type.kind is Kind.BOOL:
+            return _compared("eq", condition, Lit(True, condition.type), known)
+    return None
+
+
+def _together(op: str, parts: Sequence[Part | None]) -> Part | None:
+    """All of them, or one of them, where all are of one axis."""
+    made = [part for part in parts if part is not None]
+    if not made or len(made) < len(parts) or any(part.line != made[0].line for part in made):
+        return None
+    holds = made[0].holds
+    for part in made[1:]:
+        holds = common(holds, part.holds) if op == "and" else union((*holds, *part.holds))
+    return Part(made[0].line, holds)
+
+
+def _compared(op: str, subject: Expr, literal: Lit, known: Mapping[str, Col]) -> Part | None:
+    if literal.value is None:
+        return None
+    if op == "ne":
+        equal = _compared("eq", subject, literal, known)
+        return equal and Part(equal.line, without(without(equal.line.full, equal.line.null), equal.holds))
+    line = _line_of(subject, known)
+    if line is None:
+        return None
+    values = _values(subject, known)
+    if values is not None:
+        return _chosen(op, line, values, literal.value)
+    at = _position(literal.value)
+    after = None if at is None else _after(subject, at)
+    if at is None or (after is None and op not in ("ge", "lt")):
+        return None
+    low = {"ge": at, "gt": after, "eq": at}.get(op, _LEAST)
+    high = {"lt": at, "le": after, "eq": after}.get(op, _MOST)
+    if low is None or high is None:
+        return None
+    return Part(line, _between(subject, low, high))
+
+
+def _chosen(op: str, line: Line, values: Sequence[Value | Fraction], literal: Value) -> Part | None:
+    """The places of the listed values for which the comparison holds."""
+    right = _comparable(literal)
+    places = []
+    for place, value in enumerate(values):
+        left = _comparable(value)
+        if type(left) is not type(right):
+            return None
+        if _OPERATORS[op](left, right):
+            places.append((place, place + 1))
+    return Part(line, union(places))
+
+
+_OPERATORS: Final[Mapping[str, Callable[..., bool]]] = {
+    "eq": lambda a, b: a == b,
+    "lt": lambda a, b: a < b,
+    "le": lambda a, b: a <= b,
+    "gt": lambda a, b: a > b,
+    "ge": lambda a, b: a >= b,
+}
+
+
+def _comparable(value: Value | Fraction) -> object:
+    if isinstance(value, Fraction):
+        return value
+    exact = number(value)
+    return exact if exact is not None else moment(value) or value
+
+
+# Axes ---------------------------------------------------------------------------------------------------------------
+
+
+def _line_of(subject: Expr, known: Mapping[str, Col]) -> Line | None:
+    """The axis that a value is read from: that of its column where the value rises with it, else its own."""
+    col = _column(subject, known)
+    if col is not None:
+        return _line_of_column(col)
+    if _values(subject, known) is None:
+        return None
+    domain = key_domain(subject, MAX_PLACES)
+    return None if domain is None else _line_of_places(subject, domain)
+
+
+def _column(subject: Expr, known: Mapping[str, Col]) -> Col | None:
+    """The declared column of which the value is a rising function; itself where it lists its values."""
+    if isinstance(subject, Col):
+        col = known.get(subject.name)
+        return col if col is not None and (_is_ordered(col) or _is_listed(col)) else None
+    if not isinstance(subject, Call) or not subject.args or _at_least(subject, _PROBE) is None:
+        return None
+    inner = _varying(subject)
+    found = None if inner is None else _column(inner, known)
+    return found if found is not None and _is_ordered(found) else None
+
+
+def _is_listed(col: Col) -> bool:
+    return col.domain.values is not None and 0 < len(col.domain.values) <= MAX_PLACES and col.domain.released is None
+
+
+def _is_ordered(col: Col) -> bool:
+    domain, kind = col.domain, col.type.kind
+    if domain.values is not None or domain.released is not None or domain.computed:
+        return False
+    if kind in (Kind.DATE, Kind.TIMESTAMP):
+        return domain.first is not None and domain.last is not None
+    return col.type.is_number and domain.bounded
+
+
+def _line_of_column(col: Col) -> Line:
+    if not _is_listed(col):
+        return Line(f"{col.name}:{col.type}", _ALL, _NULL)
+    return _line_of_list(f"{col.name}:{col.type}={_print(_places(col))}", len(_places(col)), col.domain.nullable)
+
+
+def _line_of_list(name: str, count: int, nullable: bool) -> Line:
+    null: Set = ((count, count + 1),) if nullable else NOTHING
+    return Line(f"{name}{'?' if nullable else ''}", ((0, count + nullable),), null)
+
+
+def _line_of_places(subject: Expr, domain: KeyDomain) -> Line | None:
+    if not isinstance(domain.of, WholeNumbers | Listed):
+        return None
+    name = f"{canonical(subject)}={_print((domain.of, domain.image))}"
+    return _line_of_list(name, domain.size - domain.nullable, domain.nullable)
+
+
+def _print(part: object) -> str:
+    return sha256(repr(part).encode()).hexdigest()[:16]
+
+
+def _places(col: Col) -> tuple[Value, ...]:
+    """The listed values in order; text in binary order, which is that of code points."""
+    listed = dict.fromkeys(v for v in col.domain.values or () if v is not None)
+    return tuple(sorted(listed, key=lambda v: moment(v) or v))
+
+
+def _values(subject: Expr, known: Mapping[str, Col]) -> Sequence[Value | Fraction] | None:
+    """The values behind the places of an axis that is a list; None for one of numbers or times."""
+    col = _column(subject, known)
+    if col is not None:
+        return _places(col) if _is_listed(col) else None
+    if isinstance(subject, Lit | Col):
+        return None
+    domain = key_domain(subject, MAX_PLACES)
+    if domain is None or not isinstance(domain.of, WholeNumbers | Listed):
+        return None
+    return [domain.raw(i) for i in range(domain.size - domain.nullable)]
+
+
+# Ordered axes -------------------------------------------------------------------------------------------------------
+
+
+def _position(value: Value | Fraction) -> Position | None:
+    if isinstance(value, Fraction):
+        return value
+    at = moment(value)
+    if at is not None:
+        return (at - _EPOCH) // _MICRO
+    exact = number(value)
+    return int(exact) if exact is not None and exact.denominator == 1 else exact
+
+
+def _after(subject: Expr, at: Position) -> Position | None:
+    """The least position above `at` that a value of this type can have; None where there is none."""
+    kind = subject.type.kind
+    if kind is Kind.DATE:
+        return (floor(at) // _DAY + 1) * _DAY
+    if subject.type.is_time:
+        return floor(at) + 1
+    return floor(at) + 1 if subject.type.is_integer or _is_whole(subject) else None
+
+
+def _is_whole(subject: Expr) -> bool:
+    return isinstance(subject, Call) and subject.op in ("floor", "extract", "idiv")
+
+
+def _grid(col: Col, at: Position) -> Position:
+    """The least position at or above `at` that the column can have."""
+    if col.type.kind is Kind.DATE:
+        return -(-ceil(at) // _DAY) * _DAY
+    return ceil(at) if col.type.is_integer or col.type.is_time else at
+
+
+def _declared(col: Col) -> Set:
+    """The part of an ordered axis that lies within the bounds."""
+    number_like = col.type.is_number
+    low = _position(col.domain.lower if number_like else col.domain.first)
+    high = _position(col.domain.upper if number_like else col.domain.last)
+    if low is None or high is None:
+        return NOTHING
+    return union(((_grid(col, low), _after(col, high) or floor(high) + 1),))
+
+
+def _between(subject: Expr, low: Position, high: Position) -> Set:
+    """Where the subject's value lies in [low, high), on its column's axis."""
+    return union(((_threshold(subject, low), _threshold(subject, high)),))
+
+
+def _threshold(subject: Expr, at: Position) -> Position:
+    """The least position of the column where the subject's value is at least `at`."""
+    while isinstance(subject, Call):
+        if at <= _LEAST or at >= _MOST:
+            return at
+        below, inner = _at_least(subject, at), _varying(subject)
+        if below is None or inner is None:
+            return _MOST
+        subject, at = inner, below
+    if at <= _LEAST or at >= _MOST or not isinstance(subject, Col):
+        return at
+    return _grid(subject, at)
+
+
+def _varying(call: Call) -> Expr | None:
+    found = [arg for arg in call.args if not isinstance(arg, Lit)]
+    return found[0] if len(found) == 1 else None
+
+
+def _at_least(call: Call, at: Position) -> Position | None:
+    """v with: the call's value is at least `at` just where its argument is at least v. None: it does not rise so."""
+    inner = _varying(call)
+    if inner is None:
+        return None
+    constants = [arg.value for arg in call.args if isinstance(arg, Lit)]
+    match call.op:
+        case "date_trunc" if isinstance(call.args[0], Lit) and inner.type.kind in (Kind.DATE, Kind.TIMESTAMP):
+            return _truncated(str(constants[0]), at)
+        case "to_date" if inner.type.kind is Kind.TIMESTAMP:
+            return _truncated("day", at)
+        case "to_timestamp" if inner.type.kind is Kind.DATE and call.type.kind is Kind.TIMESTAMP:
+            return at
+        case "extract" if constants[:1] == ["year"] and inner.type.kind in (Kind.DATE, Kind.TIMESTAMP):
+            return _position(datetime(ceil(at), 1, 1)) if 1 <= ceil(at) <= 9990 else None
+        case "floor" if constants in ([0], []):
+            return ceil(at)
+        case "to_float" | "to_numeric":
+            return at
+        case "add" | "sub" | "mul" | "div" | "idiv":
+            return _arithmetic(call, at, _position(constants[0]))
+    return None
+
+
+def _arithmetic(call: Call, at: Position, constant: Position | None) -> Position | None:
+    first = isinstance(call.args[0], Lit)
+    if constant is None or type(constant) is not int:
+        return None
+    match call.op:
+        case "add":
+            return at - constant
+        case "sub" if not first:
+            return at + constant
+        case "mul" if constant > 0:
+            return Fraction(at) / constant
+        case "div" if constant > 0 and not first:
+            return at * constant
+        case "idiv" if constant > 0 and not first:  # towards zero, of whole numbers
+            whole = ceil(at)
+            return whole * constant if whole > 0 else (whole - 1) * constant + 1
+    return None
+
+
+def _truncated(unit: str, at: Position) -> Position | None:
+    """Truncation is at least `at` from the first whole unit on that is not before it."""
+    try:
+        exact = _EPOCH + ceil(at) * _MICRO
+        start = truncate_value(unit, exact)
+        return _position(start if start == exact else next_value(unit, start))
+    except (OverflowError, ValueError):
+        return None
+
+
+# Keys ---------------------------------------------------------------------------------------------------------------
+
+
+def cells_of(key: Key, known: Mapping[str, Col], subjects: Mapping[str, Expr]) -> tuple[Line, tuple[Set, ...]] | None:
+    """The axis of a public key, and the set of each of its values, in order.
+
+    `subjects`: the expressions of the conditions, with domains that these have not narrowed, by canonical text.
+    """
+    domain = key.domain
+    if domain is None or not isinstance(domain.of, WholeNumbers | Listed):
+        return None
+    subject = subjects.get(canonical(domain.subject), domain.subject)
+    line, col = _line_of(subject, known), _column(subject, known)
+    values = _values(subject, known)
+    if line is None or (col is None and values is None):
+        line = _line_of_places(domain.subject, domain)
+        return None if line is None else (line, tuple(((i, i + 1),) for i in range(domain.size)))
+    sources = [_source(domain.of, i) for i in range(domain.size - domain.nullable)]
+    if values is not None:
+        cells = _listed_cells(sources, values)
+    elif col is not None:
+        cells = _ordered_cells(sources, subject, _declared(col))
+    return None if cells is None else (line, (*cells, *((line.null,) if domain.nullable else ())))
+
+
+def _source(of: WholeNumbers | Listed, index: int) -> Value:
+    """The subject's value at an index, before its image is taken."""
+    return of.first + index if isinstance(of, WholeNumbers) else of.values[index]
+
+
+def _listed_cells(sources: Sequence[Value], values: Sequence[Value | Fraction]) -> list[Set] | None:
+    places = {_comparable(value): place for place, value in enumerate(values)}
+    found = [places.get(_comparable(value)) for value in sources]
+    return None if None in found else [((place, place + 1),) for place in found if place is not None]
+
+
+def _ordered_cells(sources: Sequence[Value], subject: Expr, declared: Set) -> list[Set] | None:
+    cells: list[Set] = []
+    for value in sources:
+        at = _position(value)
+        after = None if at is None else _after(subject, at)
+        if at is None or after is None:
+            return None
+        cells.append(common(_between(subject, at, after), declared))
+    return cells

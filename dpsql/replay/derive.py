@@ -1,0 +1,471 @@
+"""What follows from stored releases: a new release as sums and differences of stored cells, and its own error.
+
+Decides from shapes alone (see `shape`): which sets of rows stored cells count, and how noisily. A set of rows that is
+the disjoint union of sets that were counted is counted by the sum of their noisy counts; on an ordered axis every
+stored range is an edge between its two ends, whose length is the variance of its noise, and an asked range is read
+along the shortest path between its ends. Going back along an edge subtracts. That is done only where no contribution is
+clipped (`exact`): clipped counts of a range and of a part of it do not differ by the count of the rest. A sum of
+clipped cells is never clipped more than one fresh total: a unit's norm is at most the sum of its parts, and the radius
+of many groups at least that of one. A single cell may be, where a unit has much in other groups.
+
+Why it costs no privacy: all is computed from releases that were paid for, by post-processing, to which differential
+privacy is closed. Which of them are used, and whether any, is decided from plans and prices. It must never hang on
+released values: a statement would then be charged, or not, by what noise showed, and one whose answers are taken from
+the store only where they look right is answered with an error that is not the one announced.
+
+The error announced is the derived answer's own: cells have independent noise, so variances add up, each with the
+square of its coefficient. A 95 % interval of a sum of Gaussians is the Gaussian's; where there is Laplace noise it is
+2.12 standard deviations, what a single Laplace cell needs and sums of several do not exceed.
+"""
+
+from __future__ import annotations
+
+import json
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from fractions import Fraction
+from functools import lru_cache
+from hashlib import sha256
+from heapq import heappop, heappush
+from itertools import product
+from math import inf, prod, sqrt
+from typing import Final, Literal
+
+from dpsql.replay.sets import Position, Set, packed, size, unpacked, within
+from dpsql.types import Release
+
+LIMIT: Final = 2**63 - 1
+"""Noisy totals saturate here, as fresh ones do."""
+
+MAX_TERMS: Final = 200_000
+"""Stored cells that one derived answer adds up at most."""
+
+MAX_SEARCH: Final = 20_000
+"""Edges times asked sets, up to which ranges are also read by differences."""
+
+ONE: Final = 1024
+"""Steps of a counted row, as in `compiler.cells`, which the ledger need not import; a test holds them equal."""
+
+_DONE: Final = 1 + 1e-9
+"""All of the error that is allowed, up to rounding."""
+
+Role = Literal["", "count", "sum", "n", "x"]
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """`cells`: the sets of the release's keys on this axis, in order; one where it is only filtered."""
+
+    name: str
+    full: Set
+    cells: tuple[Set, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """One measured vector. `text` tells what is added up; `variance` is of its noise, in squared steps.
+
+    `role`: in what COUNT(x), SUM(x) and AVG(x) share: a count or a sum of `of`, or the first two moments, whose values
+    are centred at `centre` steps and within `most` of zero. `step`: units per step. `nan`: x may be NaN, which COUNT
+    counts and a moment does not.
+    """
+
+    text: str
+    summable: bool
+    gaussian: bool
+    variance: float
+    role: Role = ""
+    of: str = ""
+    step: Fraction = Fraction(1)
+    centre: int = 0
+    most: int = 0
+    nan: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What a release of a family counts. Its rows are in the order of the product of the axes' cells.
+
+    `exact`: no contribution is clipped, whatever the data. `epsilon`: what its statement named.
+    """
+
+    family: str
+    axes: tuple[Axis, ...]
+    measured: tuple[Measured, ...]
+    exact: bool
+    epsilon: Decimal
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """An asked vector as a combination of a stored release's columns, with the variance of one cell."""
+
+    parts: tuple[tuple[int, Fraction], ...]
+    variance: float
+
+
+Term = tuple[int, int, int]
+"""(source, row of its release, coefficient)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """How each asked cell is added up. `sources`: the stored releases by number; `readings[s][m]`: of source s."""
+
+    sources: tuple[int, ...]
+    readings: tuple[tuple[Reading, ...], ...]
+    cells: tuple[tuple[Term, ...], ...]
+    gaussian: bool
+
+    def stddevs(self) -> tuple[tuple[float, ...], ...]:
+        """The standard deviation of each cell of each vector, in steps."""
+        columns = [[reading.variance for reading in source] for source in self.readings]
+        count = len(self.readings[0])
+        return tuple(
+            tuple(sqrt(sum(by * by * columns[source][m] for source, _, by in terms)) for m in range(count))
+            for terms in self.cells
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Derived:
+    """What answers an ask: a recipe, and the releases that it names, in its order."""
+
+    recipe: Recipe
+    releases: tuple[Release, ...]
+
+    def cells(self) -> tuple[tuple[int, ...], ...]:
+        """The noisy cells, in whole steps."""
+        return tuple(self._row(terms) for terms in self.recipe.cells)
+
+    def _row(self, terms: Sequence[Term]) -> tuple[int, ...]:
+        totals = [Fraction(0)] * len(self.recipe.readings[0])
+        for source, row, by in terms:
+            found = self.releases[source].cells[row]
+            for place, reading in enumerate(self.recipe.readings[source]):
+                totals[place] += by * sum(found[column] * factor for column, factor in reading.parts)
+        return tuple(max(-LIMIT, min(LIMIT, round(total))) for total in totals)
+
+
+@dataclass(frozen=True, slots=True)
+class Kin:
+    """A release that may be derived. `limits`: the variance that each of its vectors may have in every cell.
+
+    `aimed`: the statement asks for an error instead of an epsilon, so that stored releases of any epsilon will do; else
+    only those of statements that named at least its own, for one that names more asks for more.
+    """
+
+    shape: Shape
+    limits: tuple[float, ...]
+    aimed: bool = False
+
+    @property
+    def family(self) -> str:
+        return self.shape.family
+
+    def choose(self, stored: Sequence[tuple[int, str]]) -> Recipe | None:
+        """The recipe of least error from stored shapes, given with their numbers; None where there is none."""
+        return choose(self, [(number, decoded(text, self.family)) for number, text in stored])
+
+
+# Reading ------------------------------------------------------------------------------------------------------------
+
+
+def reading(asked: Measured, stored: Sequence[Measured]) -> Reading | None:
+    """The vector from those of a stored release; None where it does not follow from them."""
+    by_text = {measured.text: place for place, measured in enumerate(stored)}
+    place = by_text.get(asked.text)
+    if place is not None:
+        return Reading(((place, Fraction(1)),), stored[place].variance)
+    found = {m.role: i for i, m in enumerate(stored) if m.role and m.of == asked.of}
+    match asked.role:
+        case "sum" if "x" in found and "n" in found:
+            x = stored[found["x"]]
+            scale = x.step / asked.step
+            return _combined(stored, ((found["x"], scale), (found["n"], x.centre * scale / ONE)))
+        case "count" if "n" in found and not asked.nan:
+            return _combined(stored, ((found["n"], Fraction(1)),))
+        case "n" if "count" in found and not asked.nan:
+            return _combined(stored, ((found["count"], Fraction(1)),))
+        case "x" if "sum" in found and "count" in found and not asked.nan:
+            return _centred(asked, stored, found["sum"], found["count"])
+    return None
+
+
+def _combined(stored: Sequence[Measured], parts: tuple[tuple[int, Fraction], ...]) -> Reading:
+    return Reading(parts, sum(float(factor) ** 2 * stored[place].variance for place, factor in parts))
+
+
+def _centred(asked: Measured, stored: Sequence[Measured], total: int, count: int) -> Reading:
+    """The centred sum S - c N, for an average that is read with the same N.
+
+    An average (S / N) has the variance (var S + mean^2 var N) / N^2. Read as c + (S - c N) / N with errors taken as
+    independent it would be (var X + (mean - c)^2 var N) / N^2; this var X makes the two equal at the mean farthest from
+    zero, and the second the larger one elsewhere.
+    """
+    scale = stored[total].step / asked.step
+    c = abs(asked.centre)
+    extra = max(2 * c * asked.most - c * c, 0) * stored[count].variance / ONE**2
+    variance = float(scale) ** 2 * stored[total].variance + extra
+    return Reading(((total, scale), (count, Fraction(-asked.centre, ONE))), variance)
+
+
+# Choosing -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Candidate:
+    """A stored release that can be read. `weight`: the share of the allowed variance that one of its cells takes."""
+
+    number: int
+    shape: Shape
+    readings: tuple[Reading, ...]
+    weight: float
+    tiles: dict[str, list[tuple[int, ...]] | None] = field(default_factory=dict)
+
+    def axis(self, name: str) -> Axis | None:
+        return next((axis for axis in self.shape.axes if axis.name == name), None)
+
+
+def choose(kin: Kin, stored: Sequence[tuple[int, Shape]]) -> Recipe | None:
+    """The recipe with the least share of the allowed error, over the axis along which cells of several are joined."""
+    asked = kin.shape
+    candidates = [c for number, shape in stored if (c := _candidate(kin, number, shape)) is not None]
+    if not candidates:
+        return None
+    single = not all(measured.summable for measured in asked.measured)
+    shapes = [asked, *(c.shape for c in candidates)]
+    full = {axis.name: axis.full for shape in shapes for axis in shape.axes} or {"": ((0, 1),)}
+    wanted = {name: ((whole,)) for name, whole in full.items()} | {axis.name: axis.cells for axis in asked.axes}
+    best: tuple[float, str, list[_Path]] | None = None
+    for name in full:
+        paths = _paths(name, wanted, full, candidates, single)
+        worst = inf if paths is None else max((path.weight for path in paths), default=inf)
+        if paths is not None and worst <= _DONE and (best is None or worst < best[0]):
+            best = worst, name, paths
+    return None if best is None else _recipe(asked, candidates, best[1], best[2])
+
+
+def _candidate(kin: Kin, number: int, shape: Shape) -> _Candidate | None:
+    if not kin.aimed and shape.epsilon < kin.shape.epsilon:
+        return None
+    readings = [reading(measured, shape.measured) for measured in kin.shape.measured]
+    found = tuple(r for r in readings if r is not None)
+    if not found or len(found) < len(readings):
+        return None
+    weight = max(r.variance / limit if limit > 0 else inf for r, limit in zip(found, kin.limits, strict=True))
+    return _Candidate(number, shape, found, weight) if weight <= _DONE else None
+
+
+def _tiles(c: _Candidate, name: str, wanted: tuple[Set, ...], full: Set) -> list[tuple[int, ...]] | None:
+    """For each asked set, the release's cells on this axis that make it up; None where they do not."""
+    if name not in c.tiles:
+        axis = c.axis(name)
+        c.tiles[name] = _tiled(wanted, (full,) if axis is None else axis.cells)
+    return c.tiles[name]
+
+
+def _tiled(wanted: tuple[Set, ...], cells: tuple[Set, ...]) -> list[tuple[int, ...]] | None:
+    starts = sorted((cell[0][0], place) for place, cell in enumerate(cells) if cell)
+    lows = [low for low, _ in starts]
+    found: list[tuple[int, ...]] = []
+    for asked in wanted:
+        places = [
+            place
+            for low, high in asked
+            for _, place in starts[bisect_left(lows, low) : bisect_left(lows, high)]
+            if within(cells[place], asked)
+        ]
+        if not places or sum(size(cells[place]) for place in places) != size(asked):
+            return None
+        found.append(tuple(places))
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Path:
+    """One asked set on the moving axis: the candidates' cells with their coefficients."""
+
+    weight: float
+    terms: tuple[tuple[int, int, int], ...]
+
+
+Edge = tuple[Position, float, int, int, int]
+"""(other end, weight, candidate, cell, sign)."""
+
+
+def _paths(
+    name: str,
+    wanted: Mapping[str, tuple[Set, ...]],
+    full: Mapping[str, Set],
+    candidates: Sequence[_Candidate],
+    single: bool,
+) -> list[_Path] | None:
+    """How each asked set of one axis is joined from cells that fit on all other axes."""
+    forward: dict[Position, list[Edge]] = {}
+    both: dict[Position, list[Edge]] = {}
+    equal: dict[Set, _Path] = {}
+    edges = 0
+    for place, c in enumerate(candidates):
+        weight = _weight(c, name, wanted, full, single)
+        if weight > _DONE:
+            continue
+        axis = c.axis(name)
+        for number, cell in enumerate((full[name],) if axis is None else axis.cells):
+            if cell and (cell not in equal or weight < equal[cell].weight):
+                equal[cell] = _Path(weight, ((place, number, 1),))
+            if single or len(cell) != 1:
+                continue
+            (low, high), edges = cell[0], edges + 1
+            forward.setdefault(low, []).append((high, weight, place, number, 1))
+            if c.shape.exact:
+                both.setdefault(low, []).append((high, weight, place, number, 1))
+                both.setdefault(high, []).append((low, weight, place, number, -1))
+    if edges * len(wanted[name]) > MAX_SEARCH:
+        both = {}
+    found: list[_Path] = []
+    for asked in wanted[name]:
+        ways = [equal.get(asked), _joined(asked, forward, rising=True), _joined(asked, both, rising=False)]
+        best = min((way for way in ways if way is not None), key=lambda way: way.weight, default=None)
+        if best is None:
+            return None
+        found.append(best)
+    return found
+
+
+def _weight(
+    c: _Candidate, moving: str, wanted: Mapping[str, tuple[Set, ...]], full: Mapping[str, Set], single: bool
+) -> float:
+    """What one cell on the moving axis takes, added up over all others; infinite where these do not fit."""
+    times = 1
+    for name, whole in full.items():
+        if name == moving:
+            continue
+        tiles = _tiles(c, name, wanted[name], whole)
+        most = 0 if tiles is None else max(map(len, tiles))
+        if not most or (single and most > 1):
+            return inf
+        times *= most
+    return c.weight * times
+
+
+def _joined(asked: Set, edges: Mapping[Position, list[Edge]], *, rising: bool) -> _Path | None:
+    """A path for each interval, together within the allowed error."""
+    used: Counter[tuple[int, int]] = Counter()
+    weights: dict[tuple[int, int], float] = {}
+    for low, high in asked:
+        steps = _shortest(low, high, edges, rising)
+        if steps is None:
+            return None
+        for _, weight, place, number, sign in steps:
+            used[place, number] += sign
+            weights[place, number] = weight
+    terms = tuple((place, number, by) for (place, number), by in used.items() if by)
+    weight = sum(by * by * weights[place, number] for place, number, by in terms)
+    return _Path(weight, terms) if terms and weight <= _DONE else None
+
+
+def _shortest(low: Position, high: Position, edges: Mapping[Position, list[Edge]], rising: bool) -> list[Edge] | None:
+    """Dijkstra's shortest path, no longer than what is allowed."""
+    heap: list[tuple[float, Position]] = [(0.0, low)]
+    best: dict[Position, float] = {low: 0.0}
+    came: dict[Position, tuple[Position, Edge]] = {}
+    while heap:
+        distance, at = heappop(heap)
+        if at == high:
+            return list(_back(low, high, came))
+        if distance > best[at]:
+            continue
+        for edge in edges.get(at, ()):
+            to, length = edge[0], distance + edge[1]
+            if length > _DONE or (rising and to > high) or length >= best.get(to, inf):
+                continue
+            best[to] = length
+            came[to] = at, edge
+            heappush(heap, (length, to))
+    return None
+
+
+def _back(low: Position, high: Position, came: Mapping[Position, tuple[Position, Edge]]) -> Iterator[Edge]:
+    at = high
+    while at != low:
+        at, edge = came[at]
+        yield edge
+
+
+def _recipe(asked: Shape, candidates: Sequence[_Candidate], moving: str, paths: Sequence[_Path]) -> Recipe | None:
+    """The rows behind the paths, for the product of the asked cells on all axes."""
+    used = sorted({place for path in paths for place, _, _ in path.terms})
+    source = {place: number for number, place in enumerate(used)}
+    names = [axis.name for axis in asked.axes]
+    cells: list[tuple[Term, ...]] = []
+    count = 0
+    for chosen in product(*(range(len(axis.cells)) for axis in asked.axes)):
+        at = dict(zip(names, chosen, strict=True))
+        terms = [
+            (source[place], row, by)
+            for place, number, by in paths[at.get(moving, 0)].terms
+            for row in _rows(candidates[place], moving, number, at)
+        ]
+        count += len(terms)
+        if count > MAX_TERMS:
+            return None
+        cells.append(tuple(terms))
+    return Recipe(
+        sources=tuple(candidates[place].number for place in used),
+        readings=tuple(candidates[place].readings for place in used),
+        cells=tuple(cells),
+        gaussian=all(m.gaussian for place in used for m in candidates[place].shape.measured),
+    )
+
+
+def _rows(c: _Candidate, moving: str, number: int, at: Mapping[str, int]) -> Iterator[int]:
+    """The rows of a stored release that make up an asked cell."""
+    strides = [prod(len(axis.cells) for axis in c.shape.axes[i + 1 :]) for i in range(len(c.shape.axes))]
+    choices = [
+        (number,) if axis.name == moving else (c.tiles[axis.name] or [()])[at.get(axis.name, 0)]
+        for axis in c.shape.axes
+    ]
+    for places in product(*choices):
+        yield sum(place * stride for place, stride in zip(places, strides, strict=True))
+
+
+# As text ------------------------------------------------------------------------------------------------------------
+
+
+def encoded(shape: Shape) -> str:
+    """The shape as it is stored, without its family."""
+    document = {
+        "epsilon": str(shape.epsilon),
+        "exact": shape.exact,
+        "axes": [[axis.name, packed([axis.full]), packed(axis.cells)] for axis in shape.axes],
+        "measured": [
+            [m.text, m.summable, m.gaussian, m.variance.hex(), m.role, m.of, str(m.step), m.centre, m.most, m.nan]
+            for m in shape.measured
+        ],
+    }
+    return json.dumps(document, separators=(",", ":"))
+
+
+@lru_cache(maxsize=4096)
+def decoded(text: str, family: str) -> Shape:
+    """The inverse of `encoded`. Raises ValueError, KeyError or TypeError for anything else."""
+    document = json.loads(text)
+    return Shape(
+        family=family,
+        axes=tuple(Axis(name, unpacked(whole)[0], unpacked(cells)) for name, whole, cells in document["axes"]),
+        measured=tuple(
+            Measured(text, summable, gaussian, float.fromhex(variance), role, of, Fraction(step), centre, most, nan)
+            for text, summable, gaussian, variance, role, of, step, centre, most, nan in document["measured"]
+        ),
+        exact=bool(document["exact"]),
+        epsilon=Decimal(document["epsilon"]),
+    )
+
+
+def digest(family: str, text: str) -> str:
+    """What a stored release holds of its shape, so that the chain proves it."""
+    return sha256(f"{family}\n{text}".encode()).hexdigest()

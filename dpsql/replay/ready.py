@@ -1,0 +1,97 @@
+"""A compiled statement with all that the ledger is asked for it: found once, however often it is asked.
+
+Decides what the key of a measurement and the family of a release hang on beside their plans: the dataset and the state
+of its data, the time zone, public tables and what the policy declares of the others, inner releases. A release that
+others read, or that reads others, is never derived: its key would no longer tell what they have read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from functools import lru_cache
+from hashlib import sha256
+
+from dpsql.compiler import Compiled, explain
+from dpsql.compiler.plan import PlannedRelease
+from dpsql.ledger.events import events_of
+from dpsql.ledger.model import Ask
+from dpsql.policy.schema import Schema
+from dpsql.replay.derive import Kin, Shape
+from dpsql.replay.key import fingerprint
+from dpsql.replay.shape import kin_of, shape_of
+
+
+@dataclass(frozen=True, slots=True)
+class Reuse:
+    """What a session allows: errors of up to `factor` times a fresh one's (0: none), and of at most `max_error`."""
+
+    factor: Decimal
+    max_error: Decimal | None
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """`asks` of the releases that are paid for, in order. `queries`: the backend's, of releases that read no others."""
+
+    compiled: Compiled
+    asks: tuple[Ask, ...]
+    shapes: Mapping[str, Shape]
+    queries: Mapping[str, tuple[str, ...]]
+
+    @property
+    def paid(self) -> tuple[PlannedRelease, ...]:
+        return tuple(planned for planned in self.compiled.releases if not planned.free)
+
+
+class Surroundings:
+    """One policy's, as its engine found the public tables; safe to use from several threads."""
+
+    def __init__(self, schema: Schema) -> None:
+        self._schema = schema
+        self._public = {name: table.rows for name, table in schema.tables.items() if table.rows is not None}
+        self._print = lru_cache(maxsize=None)(self._print_of)
+
+    def keys(self, compiled: Compiled) -> dict[str, str]:
+        """The key of each release: what it measures, on which state of the data, after which inner releases."""
+        found: dict[str, str] = {}
+        for planned in compiled.releases:
+            inner = [(i, compiled.derived[i].sql) for i in planned.aggregation.depends_on]
+            after = [found[name] for name in explain.depends_on(planned, compiled)]
+            found[planned.id] = fingerprint((planned.canonical, *self._state(planned), inner, after))
+        return found
+
+    def ready(self, compiled: Compiled, reuse: Reuse, queries: Mapping[str, tuple[str, ...]]) -> Ready:
+        """The statement, ready to be asked."""
+        keys, shapes = self.keys(compiled), self._shapes(compiled)
+        paid = [planned for planned in compiled.releases if not planned.free]
+        asks = tuple(Ask(keys[p.id], p.cost, events_of(p), _kin(p, shapes.get(p.id), reuse)) for p in paid)
+        return Ready(compiled, asks, shapes, queries)
+
+    def _shapes(self, compiled: Compiled) -> dict[str, Shape]:
+        read = {name for planned in compiled.releases for name in explain.depends_on(planned, compiled)}
+        found: dict[str, Shape] = {}
+        for planned in compiled.releases:
+            if planned.free or planned.id in read:
+                continue
+            declared = [self._print(name, True) for name in sorted(planned.aggregation.tables)]
+            shape = shape_of(planned, compiled.epsilon, (*self._state(planned), declared))
+            if shape is not None:
+                found[planned.id] = shape
+        return found
+
+    def _state(self, planned: PlannedRelease) -> tuple[object, ...]:
+        """Which data, read how."""
+        policy = self._schema.policy
+        joined = sorted(name for name in self._public if f"scan({name} " in planned.canonical)
+        return policy.dataset, policy.epoch, policy.timezone, [self._print(name, False) for name in joined]
+
+    def _print_of(self, table: str, declared: bool) -> str:
+        """A hash of a public table's snapshot, or of what the policy declares of a table."""
+        part = replace(self._schema.tables[table], rows=None) if declared else self._public[table]
+        return sha256(repr(part).encode()).hexdigest()
+
+
+def _kin(planned: PlannedRelease, shape: Shape | None, reuse: Reuse) -> Kin | None:
+    return None if shape is None or not reuse.factor else kin_of(planned, shape, reuse.factor, reuse.max_error)

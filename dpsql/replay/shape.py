@@ -1,0 +1,165 @@
+"""The shape of a planned release: what of it is its family, and which sets of rows its cells count.
+
+Two releases of one family measure the same rows but for their keys and their filters over public domains: the same
+relation, unit, contribution bounds, norm, state of the data and declarations. A release whose shape cannot be told
+(private keys, choices, inner releases, an outer join that keeps public rows, two keys on one axis) has none; nothing is
+derived from it or for it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from decimal import Decimal
+from fractions import Fraction
+from hashlib import sha256
+from typing import Final
+
+from dpsql.compiler.algebra import Col, Expr, Filter, Lit, Node, Project, Scan, canonical, describe
+from dpsql.compiler.cells import cell_text
+from dpsql.compiler.plan import Measurement, PlannedRelease
+from dpsql.compiler.walk import parts
+from dpsql.dp.mechanisms import DiscreteGaussian, stddev
+from dpsql.replay.axes import Line, Part, cells_of, columns, part_of
+from dpsql.replay.derive import Axis, Kin, Measured, Role, Shape
+from dpsql.replay.key import fingerprint
+from dpsql.replay.sets import Set, common
+
+_PREFIX: Final = re.compile(r"scan\((\S+) as [^,]*,")
+"""A scan's prefix hangs on which columns are read."""
+
+MAX_CELLS: Final = 10_000
+REUSE_ERROR: Final = Decimal(3)
+"""A derived answer is as good as a fresh one at a third of the epsilon, and free."""
+
+
+def shape_of(planned: PlannedRelease, epsilon: Decimal, surroundings: object) -> Shape | None:
+    """The release's shape; `surroundings`: what else its family hangs on. None where there is none."""
+    aggregation = planned.aggregation
+    if not planned.public or planned.histograms or aggregation.depends_on or aggregation.preserved:
+        return None
+    if not planned.measurements or (planned.size or 0) > MAX_CELLS:
+        return None
+    known = columns(aggregation.input)
+    rest, filters = _apart(aggregation.input, known)
+    axes = _axes(planned, known, filters, _subjects(aggregation.input))
+    if axes is None:
+        return None
+    family = fingerprint(
+        (
+            _PREFIX.sub(r"scan(\1,", describe(rest)),
+            aggregation.unit,
+            aggregation.max_groups,
+            aggregation.max_rows,
+            planned.norm,
+            surroundings,
+        )
+    )
+    return Shape(family, axes, tuple(map(_measured, planned.measurements)), _is_exact(planned), epsilon)
+
+
+def _apart(node: Node, known: Mapping[str, Col]) -> tuple[Node, dict[str, Part]]:
+    """The relation without the filters that are sets on axes, and these, by axis."""
+    if not isinstance(node, Filter):
+        return node, {}
+    found: dict[str, Part] = {}
+    kept: list[Expr] = []
+    for condition in node.conditions:
+        part = part_of(condition, known)
+        if part is None:
+            kept.append(condition)
+            continue
+        before = found.get(part.line.name)
+        found[part.line.name] = part if before is None else Part(part.line, common(before.holds, part.holds))
+    return (replace(node, conditions=tuple(kept)) if kept else node.input), found
+
+
+def _subjects(node: Node) -> dict[str, Expr]:
+    """Every part of the conditions, by its text: with the domains that columns are declared to have."""
+    if not isinstance(node, Filter):
+        return {}
+    return {canonical(part): part for condition in node.conditions for part in parts(condition)}
+
+
+def _axes(
+    planned: PlannedRelease, known: Mapping[str, Col], filters: Mapping[str, Part], subjects: Mapping[str, Expr]
+) -> tuple[Axis, ...] | None:
+    """The axes of the keys, in their order, and those that are only filtered."""
+    made: dict[str, Axis] = {}
+    for key in planned.keys:
+        if isinstance(key.expr, Lit) and key.domain is not None and key.domain.size == 1:
+            continue
+        found = cells_of(key, known, subjects)
+        if found is None or found[0].name in made:
+            return None
+        line, cells = found
+        made[line.name] = _axis(line, cells, filters.get(line.name))
+    for name, part in filters.items():
+        if name not in made:
+            made[name] = _axis(part.line, (part.line.full,), part)
+    if any(not cell for axis in made.values() for cell in axis.cells):
+        return None
+    return tuple(made.values())
+
+
+def _axis(line: Line, cells: tuple[Set, ...], part: Part | None) -> Axis:
+    narrowed = cells if part is None else tuple(common(cell, part.holds) for cell in cells)
+    return Axis(line.name, line.full, narrowed)
+
+
+def _is_exact(planned: PlannedRelease) -> bool:
+    """Whether no contribution can be clipped: one row a unit, or so few by the SQL that no norm reaches its radius.
+
+    A unit's E rows have an L1 norm of at most E * B in any grouping, and every radius is at least max_rows * B.
+    """
+    if planned.form == "rows":
+        return True
+    node = planned.aggregation.input
+    while isinstance(node, Filter | Project):
+        node = node.input
+    return isinstance(node, Scan) and node.enforce_rows is not None and node.enforce_rows <= planned.bound.rows
+
+
+def _measured(m: Measurement) -> Measured:
+    cell, moment = m.cell, m.cell.moment
+    role: Role = ""
+    if cell.kind in ("count", "sum") and cell.argument is not None:
+        role = "count" if cell.kind == "count" else "sum"
+    elif moment is not None and moment.y is None and moment.order < 2:
+        role = "x" if moment.order else "n"
+    argument = "*" if cell.argument is None else canonical(cell.argument)
+    condition = "" if cell.condition is None else canonical(cell.condition)
+    grid = moment.x if moment is not None else cell.grid
+    return Measured(
+        text=_short(cell_text(cell)),
+        summable=cell.kind in ("count", "sum", "moment"),
+        gaussian=isinstance(m.mechanism, DiscreteGaussian),
+        variance=stddev(m.mechanism) ** 2,
+        role=role,
+        of=_short(f"{argument}|{condition}") if role else "",
+        step=grid.resolution if role in ("sum", "x") and grid is not None else Fraction(1),
+        centre=moment.x.centre if moment is not None and role else 0,
+        most=max(abs(grid.low), abs(grid.high)) if grid is not None and role else 0,
+        nan=cell.argument is not None and cell.argument.type.is_float,
+    )
+
+
+def _short(text: str) -> str:
+    return sha256(text.encode()).hexdigest()[:32]
+
+
+def kin_of(planned: PlannedRelease, shape: Shape, factor: Decimal, max_error: Decimal | None) -> Kin:
+    """What may stand for the release: at most `factor` times its own error, and at most `max_error`."""
+    limits = []
+    for measurement, measured in zip(planned.measurements, shape.measured, strict=True):
+        limit = measured.variance * float(factor) ** 2
+        if max_error is not None:
+            limit = min(limit, (float(max_error) / float(measurement.resolution) / wide(measured.gaussian)) ** 2)
+        limits.append(limit)
+    return Kin(shape, tuple(limits), max_error is not None)
+
+
+def wide(gaussian: bool) -> float:
+    """Standard deviations to the end of a 95 % interval of noise."""
+    return 1.96 if gaussian else 2.12
