@@ -16,9 +16,11 @@ from dpsql.backends.inspect import inspect
 from dpsql.commands.reload import terms_of
 from dpsql.errors import DpsqlError, Rejected
 from dpsql.ledger import home_of, open_ledger
+from dpsql.policy.advice import policy_advice
 from dpsql.policy.changes import changes, refusal, terms
 from dpsql.policy.load import json_schema, load
 from dpsql.policy.model import Policy
+from dpsql.policy.problems import Problems, dotted
 from dpsql.policy.promise import promise, warnings
 from dpsql.policy.schema import Schema, SchemaTable
 
@@ -28,8 +30,9 @@ from dpsql.policy.schema import Schema, SchemaTable
 @click.option("--schema", is_flag=True, help="Print the JSON Schema of the policy file, for editors.")
 @click.option("--offline", is_flag=True, help="Do not compare with the backend.")
 @click.option("--against", type=click.Path(path_type=Path), help="Say what POLICY changes for whom, compared to this.")
+@click.option("--advise", is_flag=True, help="Say what costs accuracy, and what would help.")
 @click.option("--accept", is_flag=True, help="Put into the ledger that POLICY may promise less than before.")
-def check(policy: Path | None, schema: bool, offline: bool, against: Path | None, accept: bool) -> None:
+def check(policy: Path | None, schema: bool, offline: bool, against: Path | None, advise: bool, accept: bool) -> None:
     """Check POLICY, compare it with the backend, and say what it promises to whom."""
     if schema:
         click.echo(json.dumps(json_schema(), indent=2))
@@ -44,8 +47,23 @@ def check(policy: Path | None, schema: bool, offline: bool, against: Path | None
     click.echo("\n".join((*promise(loaded), "", *_backend(loaded, found))))
     for warning in warnings(loaded):
         click.echo(f"warning: {warning}", err=True)
+    if advise and found is None:
+        raise click.UsageError("--advise compares the policy with the backend: leave out --offline.")
+    if advise and found is not None:
+        click.echo("\n".join(("", *_advice(found))))
     if found is not None:
         click.echo(f"Next: {_next(loaded, policy)}", err=True)
+
+
+def _advice(schema: Schema) -> list[str]:
+    """What costs accuracy: each with its place in the policy, as problems have."""
+    place = Problems(str(schema.policy.path.name), schema.policy.lines)
+    found = policy_advice(schema)
+    if not found:
+        return ["Nothing that the policy alone tells costs accuracy. EXPLAIN advises on a statement."]
+    return ["What costs accuracy (judged by the policy alone, never by data; EXPLAIN advises on a statement)"] + [
+        f"  {place.file}:{place.line(advice.path)}: {dotted(advice.path)}: {advice.text}" for advice in found
+    ]
 
 
 def _next(loaded: Policy, file: Path) -> str:
