@@ -12,6 +12,7 @@ import logging
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Literal
 
 from dpsql.backends import open_backend
@@ -50,6 +51,14 @@ def _require(found: tuple[Change, ...], ledger: Ledger, policy: Policy) -> None:
         raise Rejected(f"the policy {policy.path} is not taken over: {problem}: {weaker}", hint=HINT)
 
 
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """An engine that may take the place of the old one."""
+
+    engine: Engine
+    old: Engine
+
+
 class Current:
     """The engine of the moment, as sessions see it: each statement runs on the one that is current when it begins."""
 
@@ -68,22 +77,36 @@ class Current:
 
     def reload(self, policy: Policy) -> tuple[str, ...]:
         """Take a policy over; the users whose sessions must end. Raises Rejected, and then nothing has changed."""
+        return self.commit(self.prepare(policy))
+
+    def prepare(self, policy: Policy) -> Prepared:
+        """What a policy needs to be taken over, by `commit`, or not, by `abandon`. Raises Rejected if it cannot be."""
         old = self._engine
         _require(changes(terms(old.policy), terms(policy)), old.ledger, policy)
         same = (policy.backend, policy.timezone) == (old.policy.backend, old.policy.timezone)
         backend = old.backend if same else open_backend(policy.backend, policy.timezone)
         try:
-            new = Engine(inspect(backend, policy), backend, old.ledger)
+            return Prepared(Engine(inspect(backend, policy), backend, old.ledger), old)
         except BaseException:
             if not same:
                 backend.close()
             raise
-        old.ledger.follow(terms_of(policy))
+
+    def commit(self, prepared: Prepared) -> tuple[str, ...]:
+        """From now on statements begin under the prepared policy; the users whose sessions must end."""
+        old, new = prepared.old, prepared.engine
+        old.ledger.follow(terms_of(new.policy))
         with self._lock:
             self._engine = new
             self._running[new] = 0
         self._sweep()
-        return tuple(leaving(old.policy, policy))
+        return tuple(leaving(old.policy, new.policy))
+
+    def abandon(self, prepared: Prepared) -> None:
+        """The prepared policy is not taken over after all."""
+        prepared.engine.retire()
+        if prepared.engine.backend is not prepared.old.backend:
+            prepared.engine.backend.close()
 
     def close(self) -> None:
         self._engine.close()

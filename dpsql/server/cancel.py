@@ -1,29 +1,43 @@
-"""Which session a CancelRequest means. Decides by process number and secret; wrong ones change nothing."""
+"""Which session a CancelRequest means. Decides by process number and secret; wrong ones change nothing.
+
+The process number's upper bits are the worker's, so that any worker knows whose request it is. The secret is compared
+where the session is, in constant time, against a random one where there is no such session.
+"""
 
 from __future__ import annotations
 
 import hmac
 import secrets
+from typing import Final
 
 from dpsql.pgwire.messages import BackendKeyData, CancelRequest
 from dpsql.server.ports import SessionLike
 
-_PID_BITS = 31
-_SECRET_BYTES = 4
+MAX_WORKERS: Final = 64
+_PID_BITS: Final = 25
+"""31 less those for the worker's number."""
+_SECRET_BYTES: Final = 4
 """What protocol 3.0 has room for."""
 
 
-class CancelKeys:
-    """The keys of the sessions that are open; used by the event loop's thread only."""
+def number_of(pid: int) -> int:
+    """The number of the worker that gave a process number out."""
+    return pid >> _PID_BITS
 
-    def __init__(self) -> None:
+
+class CancelKeys:
+    """The keys of the sessions that are open; used by the event loop's thread only. `number` is the worker's."""
+
+    def __init__(self, number: int = 0) -> None:
+        self.number = number
         self._open: dict[int, tuple[bytes, SessionLike | None]] = {}
+        self._none = (secrets.token_bytes(_SECRET_BYTES), None)
 
     def issue(self) -> BackendKeyData:
         """New keys, taken until `revoke`."""
         pid = 0
         while pid == 0 or pid in self._open:
-            pid = secrets.randbits(_PID_BITS)
+            pid = self.number << _PID_BITS | secrets.randbits(_PID_BITS)
         keys = BackendKeyData(pid, secrets.token_bytes(_SECRET_BYTES))
         self._open[pid] = (keys.secret, None)
         return keys
@@ -37,5 +51,5 @@ class CancelKeys:
 
     def find(self, request: CancelRequest) -> SessionLike | None:
         """The session whose keys these are."""
-        secret, session = self._open.get(request.pid, (b"", None))
+        secret, session = self._open.get(request.pid, self._none)
         return session if hmac.compare_digest(secret, request.secret) else None

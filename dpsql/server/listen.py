@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
 import traceback
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import cast
@@ -17,7 +18,7 @@ from typing import cast
 from dpsql.errors import TOO_MANY_CONNECTIONS, DpsqlError, Failed, Rejected
 from dpsql.pgwire import messages as m
 from dpsql.pgwire.connection import Connection
-from dpsql.server.cancel import CancelKeys
+from dpsql.server.cancel import CancelKeys, number_of
 from dpsql.server.channel import Channel
 from dpsql.server.limits import Limits, Seats
 from dpsql.server.login import GoneError, Identity, Login
@@ -34,8 +35,15 @@ _LINGER = 2.0
 _log = logging.getLogger(__name__)
 
 
+Forward = Callable[[m.CancelRequest], Awaitable[None]]
+
+
 class Server:
-    """A listening proxy. `start` and `stop` it in one event loop; `address` tells where, once it is started."""
+    """A proxy: `start` it to listen, or `adopt` clients that another process let in; `stop` it in the same event loop.
+
+    `address` tells where it listens. `number` is this worker's among several, `forward` takes the CancelRequests that
+    are for another one, `left` is called for each client that has gone.
+    """
 
     def __init__(
         self,
@@ -44,14 +52,21 @@ class Server:
         listen: tuple[str, int],
         tls: Certificate | None = None,
         limits: Limits | None = None,
+        *,
+        number: int = 0,
+        forward: Forward | None = None,
+        left: Callable[[], None] | None = None,
     ) -> None:
         self._session_factory = session_factory
         self._users = users
         self._listen = listen
-        self._certificate = tls
+        self.certificate = tls
+        """What new connections are encrypted with; may be replaced at any time."""
         self._limits = Limits() if limits is None else limits
         self._workers = Workers(self._limits.workers)
-        self._keys = CancelKeys()
+        self._keys = CancelKeys(number)
+        self._forward = forward
+        self._left = left
         self._pending = Seats(self._limits.pending)
         self._sessions = Seats(self._limits.sessions)
         self._clients: set[asyncio.Task[None]] = set()
@@ -71,13 +86,27 @@ class Server:
         make_channel = partial(Channel, self._accept)
         self._socket = await asyncio.get_running_loop().create_server(make_channel, host, port, backlog=_BACKLOG)
 
+    def adopt(self, client: socket.socket) -> None:
+        """Serves a client that has been accepted elsewhere."""
+        opening = asyncio.get_running_loop().create_task(self._open(client))
+        self._clients.add(opening)
+        opening.add_done_callback(self._clients.discard)
+
+    async def _open(self, client: socket.socket) -> None:
+        try:
+            await asyncio.get_running_loop().connect_accepted_socket(partial(Channel, self._accept), client)
+        except OSError:
+            client.close()
+            self._gone()
+
     async def stop(self) -> None:
         """Says goodbye to all clients, cancels what runs, and returns when all have been let go."""
         if self._socket is not None:
             self._socket.close()
-        for client in self._clients:
-            client.cancel()
-        await asyncio.gather(*self._clients, return_exceptions=True)
+        while self._clients:
+            for client in self._clients:
+                client.cancel()
+            await asyncio.gather(*self._clients, return_exceptions=True)
         self._workers.stop()
         if self._socket is not None:
             await self._socket.wait_closed()
@@ -93,6 +122,11 @@ class Server:
         client = asyncio.get_running_loop().create_task(self._serve(channel))
         self._clients.add(client)
         client.add_done_callback(self._clients.discard)
+        client.add_done_callback(lambda _: self._gone())
+
+    def _gone(self) -> None:
+        if self._left is not None:
+            self._left()
 
     async def _serve(self, channel: Channel) -> None:
         """One connection, from its first byte to its last, and every way in which it can end."""
@@ -112,7 +146,7 @@ class Server:
             await _part(channel)
 
     async def _converse(self, channel: Channel, connection: Connection) -> None:
-        login = Login(channel, connection, self._certificate)
+        login = Login(channel, connection, self.certificate)
         with self._pending.seat():
             packet = await login.open(self._limits)
             if isinstance(packet, m.CancelRequest):
@@ -140,6 +174,13 @@ class Server:
                 self._by_user.pop(user, None)
 
     async def _cancel(self, request: m.CancelRequest) -> None:
+        if self._forward is not None and number_of(request.pid) != self._keys.number:
+            await self._forward(request)
+        else:
+            await self.cancel(request)
+
+    async def cancel(self, request: m.CancelRequest) -> None:
+        """Cancels what the session with these keys does; with wrong keys, nothing."""
         session = self._keys.find(request)
         if session is not None:
             await self._workers.cancel(session)

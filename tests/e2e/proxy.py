@@ -102,11 +102,11 @@ def told(error: psycopg.Error) -> list[str]:
 
 
 @contextmanager
-def serving(policy: Path, environment: Mapping[str, str] | None = None) -> Iterator[Proxy]:
+def serving(policy: Path, environment: Mapping[str, str] | None = None, options: Sequence[str] = ()) -> Iterator[Proxy]:
     """`dpsql serve` on a free port until the block ends. The ledger must be there."""
     log = policy.with_suffix(f".{time.monotonic_ns()}.log")
     with log.open("wb") as out:
-        command = [*DPSQL, "serve", str(policy), "--listen", "127.0.0.1:0"]
+        command = [*DPSQL, "serve", str(policy), "--listen", "127.0.0.1:0", *options]
         process = subprocess.Popen(command, stdout=out, stderr=out, env={**os.environ, **(environment or {})})
     proxy = Proxy(policy, process, log, 0)
     try:
