@@ -21,7 +21,7 @@ from dpsql.backends import Backend, open_backend
 from dpsql.backends import Cancel as Interruptible
 from dpsql.backends.inspect import inspect
 from dpsql.catalog.catalog import Catalog, Catalogs
-from dpsql.compiler import Compiled, Terms, compile_statement, explain
+from dpsql.compiler import Compiled, Terms, advice, compile_statement, explain
 from dpsql.compiler.emit import DIALECTS, emit, emit_histogram
 from dpsql.compiler.plan import PlannedRelease, with_released_keys
 from dpsql.compiler.public import Remainder
@@ -187,9 +187,11 @@ class Engine:
             made = explain.as_json(compiled, epsilon, self.backend.dialect)
             made["keys"] = {p.id: ask.key for p, ask in zip(ready.paid, ready.asks, strict=True)}
             made["replay"] = self._foreseen(user, ready)
+            made["advice"] = advice.as_json(advice.advise(compiled, self.policy.privacy))
             return Relation(column, ((json.dumps(made, indent=2),),))
         lines = explain.as_text(compiled, epsilon, self.policy.privacy.accounting)
         lines[1:1] = [_foreseen_words(each) for each in self._foreseen(user, ready)]
+        lines += advice.as_lines(advice.advise(compiled, self.policy.privacy))
         return Relation(column, tuple((line,) for line in lines))
 
     def system_relations(self, user: str) -> Mapping[str, Callable[[], Relation]]:
