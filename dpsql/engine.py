@@ -12,16 +12,19 @@ import logging
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from decimal import Decimal
 from functools import lru_cache
 from itertools import count
 from typing import Literal, Protocol, TypedDict
+from zoneinfo import ZoneInfo
 
 from dpsql.backends import Backend, open_backend
 from dpsql.backends import Cancel as Interruptible
 from dpsql.backends.inspect import inspect
 from dpsql.catalog.catalog import Catalog, Catalogs
-from dpsql.compiler import Compiled, Terms, advice, compile_statement, explain
+from dpsql.compiler import Compiled, Terms, advice, compile_statement, explain, reads_clock
+from dpsql.compiler.clock import hour_of
 from dpsql.compiler.emit import DIALECTS, emit, emit_histogram
 from dpsql.compiler.plan import PlannedRelease, with_released_keys
 from dpsql.compiler.public import Remainder
@@ -136,6 +139,7 @@ class Engine:
         self.backend = backend
         self.ledger = ledger
         self._serial = next(_serials)
+        self._zone = ZoneInfo(self.policy.timezone)
         public = {name: t.rows for name, t in schema.tables.items() if t.rows is not None}
         self.pool = Pool(public)
         self._surroundings = Surroundings(schema)
@@ -265,7 +269,7 @@ class Engine:
 
     def _again(self, compiled: Compiled, notices: tuple[str, ...], replayed: int) -> Again | None:
         """What lets the answer be given again without asking here; None where it reads the clock."""
-        if any("pg_now" in r.sql for r in (compiled.remainder, *compiled.derived)):
+        if compiled.now is not None or any("pg_now" in r.sql for r in (compiled.remainder, *compiled.derived)):
             return None
         return Again(self._serial, notices, replayed)
 
@@ -292,8 +296,9 @@ class Engine:
         asker = self._asker(user, public_only=True)
         terms = self._terms(asker, settings)
         try:
+            now = hour_of(datetime.now(UTC), self._zone) if reads_clock(text, self.schema) else None
             reuse = Reuse(REUSE_ERROR if settings.reuse_error is None else settings.reuse_error, settings.max_error)
-            ready = self._compiled(text, terms, asker.role.tables, parameters, reuse)
+            ready = self._compiled(text, terms, asker.role.tables, parameters, now, reuse)
         except Rejected as error:
             raise _moved(error, offset) from None
         except RecursionError:
@@ -309,10 +314,11 @@ class Engine:
         terms: Terms,
         tables: tuple[str, ...] | None,
         parameters: Parameters,
+        now: datetime | None,
         reuse: Reuse,
     ) -> Ready:
         visible = None if tables is None else frozenset(tables)
-        compiled = compile_statement(text, self.schema, terms, visible, parameters)
+        compiled = compile_statement(text, self.schema, terms, visible, parameters, now)
         queries = {planned.id: self._emitted(planned, {}) for planned in compiled.releases}
         inner = {planned.id for planned in compiled.releases if planned.aggregation.depends_on}
         return self._surroundings.ready(compiled, reuse, {i: q for i, q in queries.items() if i not in inner})

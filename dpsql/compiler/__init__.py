@@ -7,6 +7,7 @@ free and the same for neighbouring databases.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from decimal import Decimal
 from zoneinfo import ZoneInfo
 
@@ -15,6 +16,7 @@ from sqlglot import exp
 from dpsql.compiler.accuracy import with_epsilon
 from dpsql.compiler.algebra import Lit
 from dpsql.compiler.bind.joins import Numbers
+from dpsql.compiler.clock import READS_CLOCK
 from dpsql.compiler.error_bars import compiled_with_bars
 from dpsql.compiler.parse import parse
 from dpsql.compiler.placeholders import Placeholders, spell_out
@@ -25,7 +27,7 @@ from dpsql.compiler.split import Split, split
 from dpsql.policy.schema import Schema
 from dpsql.types import UNKNOWN, Column, Cost, Parameters, SqlType
 
-__all__ = ["Compiled", "Terms", "compile_statement"]
+__all__ = ["Compiled", "Terms", "compile_statement", "reads_clock"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +36,7 @@ class Compiled:
 
     `releases` in an order in which each depends on earlier ones only; `derived[i]` is the remainder that makes the
     public relation `i`, read by later releases. `parameter_types` are those that Describe announces. `columns_only`: a
-    probe of private rows, answered without rows.
+    probe of private rows, answered without rows. `now`: the clock's time, where the text may read it.
     """
 
     releases: tuple[PlannedRelease, ...]
@@ -46,6 +48,7 @@ class Compiled:
     cost: Cost
     epsilon: Decimal
     columns_only: bool = False
+    now: datetime | None = None
 
 
 def compile_statement(
@@ -54,24 +57,38 @@ def compile_statement(
     terms: Terms,
     tables: frozenset[str] | None = None,
     parameters: Parameters = (),
+    now: datetime | None = None,
 ) -> Compiled:
     """parse -> split (which binds) -> plan -> translate. Raises `Rejected` with the reason and its position.
 
-    `tables`: those that the user may see, None for all. A parameter of UNKNOWN type takes one from its place.
+    `tables`: those that the user may see, None for all. A parameter of UNKNOWN type takes one from its place. `now`:
+    what the clock shows over private rows (see `clock`), given where `reads_clock`; without it, it cannot be read.
     """
-    if terms.error_bars:
-        return compiled_with_bars(lambda: parse(text), lambda tree: _compiled(tree, schema, terms, tables, parameters))
-    return _compiled(parse(text), schema, terms, tables, parameters)
+
+    def compiled(tree: exp.Query) -> Compiled:
+        return _compiled(tree, schema, terms, tables, parameters, now)
+
+    return compiled_with_bars(lambda: parse(text), compiled) if terms.error_bars else compiled(parse(text))
+
+
+def reads_clock(text: str, schema: Schema) -> bool:
+    """Whether what the statement compiles to may hang on the time."""
+    return any(READS_CLOCK.search(each) for each in (text, *schema.policy.views.values()))
 
 
 def _compiled(
-    asked: exp.Query, schema: Schema, terms: Terms, tables: frozenset[str] | None, parameters: Parameters
+    asked: exp.Query,
+    schema: Schema,
+    terms: Terms,
+    tables: frozenset[str] | None,
+    parameters: Parameters,
+    now: datetime | None,
 ) -> Compiled:
     privacy = schema.policy.privacy
     zone = ZoneInfo(schema.policy.timezone)
     placeholders = spell_out(asked, parameters)
     literals = tuple(Lit(value, type_) for type_, value in placeholders.scalars)
-    state = Split(schema, tables, literals, terms.max_groups, Numbers(schema), zone)
+    state = Split(schema, tables, literals, terms.max_groups, Numbers(schema), zone, now)
     state.inferred.update(placeholders.casts)
     tree = split(asked, state)
     columns = tuple(state.relations[f"_r{i}"] for i in range(len(state.aggregations)))
@@ -93,6 +110,7 @@ def _compiled(
         parameter_types=_parameter_types(parameters, placeholders, state),
         public_tables=public,
         cost=sum((r.cost for r in releases), Cost()),
+        now=now,
     )
 
 

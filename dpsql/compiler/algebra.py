@@ -89,9 +89,10 @@ Op = Literal[
     "eq", "ne", "lt", "le", "gt", "ge", "is_null", "distinct", "is_true", "is_false", "in", "like", "ilike",
     "add", "sub", "mul", "div", "idiv", "mod", "neg", "abs", "floor", "ceil", "round", "trunc", "sign", "sqrt", "ln",
     "coalesce", "nullif", "least", "greatest",
-    "date_trunc", "extract", "add_interval", "date_diff",
-    "to_int", "to_float", "to_numeric", "to_date", "to_timestamp", "bool_to_int",
-    "lower", "upper", "length", "substring", "concat", "trim",
+    "date_trunc", "date_bin", "extract", "add_interval", "date_diff", "from_epoch",
+    "to_int", "to_float", "to_numeric", "to_date", "to_timestamp", "bool_to_int", "to_text",
+    "lower", "upper", "length", "substring", "right", "concat", "row", "trim", "ltrim", "rtrim", "lpad", "rpad",
+    "replace", "split_part", "position", "to_char",
 ]  # fmt: skip
 
 

@@ -14,6 +14,7 @@ from math import isqrt
 from typing import Literal
 
 from dpsql.compiler.algebra import Aggregate, AggregateKind, Expr, canonical
+from dpsql.compiler.shown import shown
 from dpsql.dp.sensitivity import ContributionBound, Norm
 from dpsql.errors import BAD_PARAMETER, Failed, Rejected
 from dpsql.types import Kind, SqlType
@@ -272,11 +273,14 @@ def _resolution(extent: Fraction, type_: SqlType, most: int) -> Fraction:
     return resolution if natural is None or not type_.is_integer else max(resolution, Fraction(1))
 
 
+_WORDS = {"count": "COUNT", "sum": "SUM", "units": "COUNT of units", "distinct": "COUNT of distinct"}
+
+
 def cell_name(cell: Cell) -> str:
-    """What is measured, for EXPLAIN."""
-    words = {"units": "count distinct unit", "distinct": "count distinct"}.get(cell.kind, cell.kind)
+    """What is measured, for EXPLAIN: moments are what AVG, VARIANCE, COVAR and CORR are made of."""
+    parts = [shown(e) for e in (cell.argument, cell.second) if e is not None]
+    made = f"{_WORDS.get(cell.kind)}({', '.join(parts) or '*'})"
     if cell.moment is not None:
-        words = f"moment {MOMENT_NAMES[cell.moment.i, cell.moment.j]} of"
-    parts = [canonical(e) for e in (cell.argument, cell.second) if e is not None]
-    condition = "" if cell.condition is None else f" filter {canonical(cell.condition)}"
-    return f"{words}({', '.join(parts) or '*'}){condition}"
+        factors = [*parts[:1] * cell.moment.i, *parts[-1:] * cell.moment.j]
+        made = f"moment SUM({' * '.join(factors)})" if factors else f"moment COUNT({', '.join(parts)})"
+    return made if cell.condition is None else f"{made} FILTER (WHERE {shown(cell.condition)})"

@@ -83,6 +83,11 @@ def hull(domains: Iterable[Domain]) -> Domain:
 
 
 def _hull(a: Domain, b: Domain) -> Domain:
+    if a.values == () or b.values == ():
+        kept = b if a.values == () else a
+        reach, grain = max(a.reach, b.reach), min(a.grain, b.grain)
+        nullable = a.nullable or b.nullable
+        return Domain(kept.lower, kept.upper, kept.values, kept.first, kept.last, nullable, reach, grain)
     values = None
     if a.values is not None and b.values is not None:
         values = tuple(dict.fromkeys((*a.values, *b.values)))
@@ -193,6 +198,28 @@ def widen(a: Domain, step: Fraction) -> Domain:
     return Domain(lower, upper, nullable=a.nullable, reach=a.reach + step, grain=step / 2)
 
 
+def rounded(a: Domain, op: str, step: Fraction) -> Domain:
+    """ROUND, FLOOR, CEIL or TRUNC to multiples of a power of ten; exact at the ends of whole steps."""
+    widened = widen(a, step)
+    if step < 1 or a.lower is None or a.upper is None:
+        return widened
+    return replace(widened, lower=_to_multiple(a.lower, op, step), upper=_to_multiple(a.upper, op, step))
+
+
+def _to_multiple(value: Fraction, op: str, step: Fraction) -> Fraction:
+    size = value / step
+    match op:
+        case "floor":
+            return math.floor(size) * step
+        case "ceil":
+            return math.ceil(size) * step
+        case "trunc":
+            return math.trunc(size) * step
+        case _:
+            half = math.floor(abs(size) + Fraction(1, 2))
+            return (half if size >= 0 else -half) * step
+
+
 def integral(a: Domain) -> Domain:
     """Ends rounded outward to whole numbers."""
     lower = None if a.lower is None else Fraction(a.lower.__floor__())
@@ -236,11 +263,11 @@ def _facts(part: Expr) -> Iterable[tuple[Expr, Domain]]:
                 if other.domain.released is not None:
                     yield one, Domain(nullable=False, released=other.domain.released)
         case Call(op="le" | "lt", args=(Lit() as literal, subject)):
-            yield subject, _from(literal)
+            yield subject, _from(literal, subject, strict=part.op == "lt")
         case Call(op="ge" | "gt", args=(Lit() as literal, subject)):
             yield subject, _until(literal, subject, strict=part.op == "gt")
         case Call(op="ge" | "gt", args=(subject, Lit() as literal)):
-            yield subject, _from(literal)
+            yield subject, _from(literal, subject, strict=part.op == "gt")
         case Call(op="le" | "lt", args=(subject, Lit() as literal)):
             yield subject, _until(literal, subject, strict=part.op == "lt")
         case Call(op="not", args=(Call(op="is_null", args=(subject,)),)):
@@ -288,8 +315,14 @@ def _stored(value: Value, type_: SqlType) -> Value:
     return value
 
 
-def _from(literal: Lit) -> Domain:
-    return Domain(lower=number(literal.value), first=_time_bound(literal), nullable=False)
+def _from(literal: Lit, column: Expr, *, strict: bool) -> Domain:
+    """`x > literal` excludes the literal itself: a day more for dates, a whole number more for integers."""
+    lower, first = number(literal.value), _time_bound(literal)
+    if strict and lower is not None and column.type.is_integer and lower.denominator == 1:
+        lower += 1
+    if strict and isinstance(first, date) and column.type.kind is Kind.DATE and first < date.max:
+        first = first + date.resolution if not isinstance(first, datetime) else first
+    return Domain(lower=lower, first=first, nullable=False)
 
 
 def _until(literal: Lit, column: Expr, *, strict: bool) -> Domain:

@@ -16,6 +16,7 @@ from typing import Literal
 
 from dpsql.compiler.algebra import Aggregate, Expr, canonical
 from dpsql.compiler.bins import MAX_BINS, MAX_CANDIDATES, MIN_BINS, Bins, bins_of
+from dpsql.compiler.shown import shown
 from dpsql.dp.mechanisms import NoisyMax
 from dpsql.dp.privacy import Accounting, noisy_max_for
 from dpsql.dp.scores import (
@@ -149,5 +150,5 @@ def _sensitivity(choice: Choice, weights: L1) -> Scores:
 def _name(choice: Choice) -> str:
     """What is chosen, for EXPLAIN."""
     wanted = f"quantile {float(choice.rank):.4g}" if choice.wanted == "quantile" else choice.wanted
-    condition = "" if choice.condition is None else f" filter {canonical(choice.condition)}"
-    return f"{wanted}({canonical(choice.argument)}){condition}"
+    condition = "" if choice.condition is None else f" FILTER (WHERE {shown(choice.condition)})"
+    return f"{wanted}({shown(choice.argument)}){condition}"

@@ -11,16 +11,17 @@ fixes how many there can be; they are filled in once the inner release is made.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 from math import ceil, floor, prod
 from typing import Any
 
 from dpsql.compiler.algebra import Call, Case, Domain, Expr, Lit
-from dpsql.compiler.bind.temporal import moved, next_value
+from dpsql.compiler.bind.temporal import from_epoch, moved, next_value, part_value
 from dpsql.compiler.domains import moment, number
 from dpsql.types import Kind, Relation, SqlType, Value
 
@@ -146,44 +147,120 @@ def _domain(key: Expr, limit: int) -> KeyDomain | None:
         return image
     if domain.released is not None:
         return KeyDomain(Released(*domain.released), nullable=False, subject=key)
-    of = _finite(key, domain, limit)
+    of = (
+        _finite(key, domain, limit)
+        if domain.values is not None
+        else _computed(key, limit) or _finite(key, domain, limit)
+    )
     return None if of is None else KeyDomain(of, nullable, key)
 
 
 def _finite(key: Expr, domain: Domain, limit: int) -> WholeNumbers | Listed | None:
     if domain.values is not None:
         return Listed(_ordered(domain.values)) if len(domain.values) <= limit else None
-    if _is_whole(key) and domain.lower is not None and domain.upper is not None:
+    if isinstance(key, Call) and key.op in _ROUNDINGS and domain.lower is not None and domain.upper is not None:
+        return _multiples(key.args[1], domain.lower, domain.upper, limit)
+    if is_whole(key) and domain.lower is not None and domain.upper is not None:
         first, last = ceil(domain.lower), floor(domain.upper)
         return WholeNumbers(first, max(last - first + 1, 0)) if last - first < limit else None
     if isinstance(key, Call) and key.op == "date_trunc" and isinstance(key.args[0], Lit):
-        return _periods(str(key.args[0].value), domain, limit)
+        return _periods(partial(next_value, str(key.args[0].value)), domain, limit)
+    if isinstance(key, Call) and key.op == "date_bin" and isinstance(key.args[0], Lit):
+        width = timedelta(microseconds=int(str(key.args[0].value)))
+        return _periods(lambda at: at + width, domain, limit)
     if key.type.kind is Kind.DATE and not isinstance(key, Case):
-        days = _periods("day", domain, limit)
+        days = _periods(partial(next_value, "day"), domain, limit)
         return None if days is None else Listed(tuple(d.date() for d in days.values if isinstance(d, datetime)))
     return None
 
 
-def _is_whole(key: Expr) -> bool:
+def is_whole(key: Expr) -> bool:
     """Whether every value is a whole number."""
     if key.type.is_integer:
         return True
     if not isinstance(key, Call):
         return False
-    if key.op in ("floor", "ceil", "round", "trunc"):
+    if key.op in _ROUNDINGS:
         places = key.args[1]
-        return isinstance(places, Lit) and places.value == 0
+        return isinstance(places, Lit) and isinstance(places.value, int) and places.value <= 0
+    if key.op in ("add", "sub", "mul", "neg", "to_float", "to_numeric"):
+        return all(is_whole(arg) or _is_whole_literal(arg) for arg in key.args)
     return key.op == "extract" and key.args[0] != _EPOCH
+
+
+def _is_whole_literal(key: Expr) -> bool:
+    exact = number(key.value) if isinstance(key, Lit) else None
+    return exact is not None and exact.denominator == 1
+
+
+def _multiples(places: Expr, lower: Fraction, upper: Fraction, limit: int) -> WholeNumbers | Listed | None:
+    """The values of ROUND and its like at a number of decimals: multiples of a power of ten."""
+    if not isinstance(places, Lit) or not isinstance(places.value, int):
+        return None
+    step = Fraction(10) ** -places.value
+    first, last = ceil(lower / step), floor(upper / step)
+    if last - first >= limit:
+        return None
+    if step == 1:
+        return WholeNumbers(first, max(last - first + 1, 0))
+    exact = (n * step for n in range(first, last + 1))
+    return Listed(tuple(int(x) if x.denominator == 1 else Decimal(x.numerator) / x.denominator for x in exact))
+
+
+def _computed(key: Expr, limit: int) -> Listed | None:
+    """Whole numbers computed from finite parts (`year * 100 + month`): exact in every arithmetic, so found by value."""
+    if not isinstance(key, Call) or key.op not in _COMPUTED or not is_whole(key):
+        return None
+    parts = [_whole_values(arg, limit) for arg in key.args]
+    if prod(len(part) if part is not None else limit + 1 for part in parts) > limit:
+        return None
+    a, b = ([*parts, (Fraction(0),)])[:2]
+    found = {_exactly(key.op, x, y) for x in a or () for y in b or ()}
+    inside = (n for n in found if _bounded(n, key.domain) and abs(n) < 2**53)
+    return Listed(_ordered(tuple(int(n) for n in inside)))
+
+
+_ROUNDINGS = ("floor", "ceil", "round", "trunc")
+_COMPUTED = ("add", "sub", "mul", "neg", "to_float", "to_numeric")
+
+
+def _exactly(op: str, a: Fraction, b: Fraction) -> Fraction:
+    match op:
+        case "add":
+            return a + b
+        case "sub":
+            return a - b
+        case "mul":
+            return a * b
+        case "neg":
+            return -a
+        case _:
+            return a
+
+
+def _bounded(value: Fraction, domain: Domain) -> bool:
+    return (domain.lower is None or value >= domain.lower) and (domain.upper is None or value <= domain.upper)
+
+
+def _whole_values(part: Expr, limit: int) -> tuple[Fraction, ...] | None:
+    if isinstance(part, Lit):
+        exact = number(part.value)
+        return None if exact is None else (exact,)
+    known = _domain(part, limit)
+    if known is None or isinstance(known.of, Released) or known.size > limit:
+        return None
+    values = [_exact(known.raw(i)) for i in range(known.size - known.nullable)]
+    return tuple(v for v in values if v is not None)
 
 
 _EPOCH = Lit("epoch", SqlType(Kind.TEXT))
 _ARITHMETIC = ("add", "sub", "mul", "div", "neg", "to_float", "to_numeric", "to_int")
-_TEMPORAL = ("add_interval", "to_date", "to_timestamp")
+_TEMPORAL = ("add_interval", "to_date", "to_timestamp", "from_epoch")
 
 
 def _image(key: Expr, limit: int) -> KeyDomain | None:
     """The domain of a key computed from one finite part and constants; None where it is not of that form."""
-    if not isinstance(key, Call) or key.op not in (*_ARITHMETIC, *_TEMPORAL):
+    if not isinstance(key, Call) or key.op not in (*_ARITHMETIC, *_TEMPORAL, "extract"):
         return None
     varying = [i for i, arg in enumerate(key.args) if not isinstance(arg, Lit)]
     if len(varying) != 1 or not _steps(key.args[varying[0]]):
@@ -202,7 +279,7 @@ def _steps(expr: Expr) -> bool:
     """A part that discretises (FLOOR, DATE_TRUNC, EXTRACT, ...) or is built on one; a column keeps its own domain."""
     if not isinstance(expr, Call):
         return False
-    if expr.op in ("floor", "ceil", "round", "trunc", "date_trunc", "extract", "idiv", "to_date"):
+    if expr.op in ("floor", "ceil", "round", "trunc", "date_trunc", "extract", "idiv", "to_date", "date_bin"):
         return True
     return any(_steps(arg) for arg in expr.args)
 
@@ -210,6 +287,9 @@ def _steps(expr: Expr) -> bool:
 def _apply(key: Call, place: int, value: Value | Fraction) -> Value | Fraction:
     """The call's value for one value of its varying argument; exact for numbers, None where it has none."""
     constants = [arg.value if isinstance(arg, Lit) else None for arg in key.args]
+    if key.op == "extract":
+        found = part_value(str(constants[0]), None if isinstance(value, Fraction) else value)
+        return None if found is None else Fraction(found)
     if key.op in _TEMPORAL:
         return _apply_temporal(key.op, value, constants)
     a, b = (_exact(value if i == place else c) for i, c in enumerate((*constants, None)[:2]))
@@ -237,6 +317,8 @@ def _exact(value: Value | Fraction) -> Fraction | None:
 
 
 def _apply_temporal(op: str, value: Value | Fraction, constants: list[Value]) -> Value:
+    if op == "from_epoch":
+        return from_epoch(_exact(value))
     at = None if isinstance(value, Fraction) else moment(value)
     if op == "add_interval" and at is not None:
         months, days, micros = (int(str(c)) for c in constants[1:])
@@ -244,7 +326,7 @@ def _apply_temporal(op: str, value: Value | Fraction, constants: list[Value]) ->
     return at.date() if op == "to_date" and at is not None else at
 
 
-def _periods(unit: str, domain: Domain, limit: int) -> Listed | None:
+def _periods(following: Callable[[datetime], datetime], domain: Domain, limit: int) -> Listed | None:
     at, last = moment(domain.first), moment(domain.last)
     if at is None or last is None or (last - at) > timedelta(days=366) * (limit + 1):
         return None
@@ -253,7 +335,7 @@ def _periods(unit: str, domain: Domain, limit: int) -> Listed | None:
         if len(found) >= limit:
             return None
         found.append(at)
-        at = next_value(unit, at)
+        at = following(at)
     return Listed(tuple(found))
 
 

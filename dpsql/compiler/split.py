@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC, tzinfo
+from datetime import UTC, datetime, tzinfo
 
 from sqlglot import exp
 
@@ -21,7 +21,7 @@ from dpsql.compiler.bind.grouping import Grouping, aggregation, has_aggregates, 
 from dpsql.compiler.bind.joins import Numbers
 from dpsql.compiler.bind.literals import coerce
 from dpsql.compiler.bind.numbers import family
-from dpsql.compiler.bind.parameters import with_parameters
+from dpsql.compiler.bind.parameters import with_clock, with_parameters
 from dpsql.compiler.bind.per_unit import per_unit
 from dpsql.compiler.bind.scope import Field, Source
 from dpsql.compiler.bind.subqueries import exists, membership, separated
@@ -59,6 +59,7 @@ class Split:
     max_groups: int | None
     numbers: Numbers
     zone: tzinfo = UTC
+    now: datetime | None = None
     inferred: dict[int, SqlType] = field(default_factory=dict)
     aggregations: list[Aggregation] = field(default_factory=list)
     relations: dict[str, tuple[Column, ...]] = field(default_factory=dict)
@@ -401,7 +402,7 @@ def _released_domain(index: int, column: int, most: int | None) -> Domain:
 
 def _derive(tree: exp.Query, state: Split) -> tuple[Column, ...]:
     """Registers a public relation to be computed before the release that reads it."""
-    tree = _constants(tree, state)
+    tree = with_clock(_constants(tree, state), state.now)
     remainder = translate(tree, state.relations, state.schema.policy.timezone)
     for column in remainder.columns:
         if column.type.kind in (Kind.JSON, Kind.BYTEA, Kind.INTERVAL, Kind.TIME):
@@ -486,6 +487,7 @@ def _context(
         subquery=lambda node: _scalar(node, names, state),
         outer=() if outer is None else outer.fields,
         zone=state.zone,
+        now=state.now,
     )
     if source is None:
         return context

@@ -55,6 +55,38 @@ TEXTS: dict[str, str] = {
     "rows multiplied, no key": "SELECT COUNT(*), SUM(p.age) FROM people p CROSS JOIN shops s",
 }
 
+WRITTEN: dict[str, str] = {
+    "formatted dates": "SELECT to_char(day, 'YYYY-MM'), to_char(at, 'FMDay HH24'), COUNT(*) FROM visits GROUP BY 1, 2",
+    "texts joined": "SELECT shop || '-' || tag, COUNT(*), SUM(amount) FROM visits GROUP BY 1",
+    "texts joined, NULL left out": "SELECT concat_ws('/', shop, tag, qty), COUNT(*) FROM visits GROUP BY 1",
+    "texts of public values": "SELECT city || ':' || level::text, COUNT(*) FROM people GROUP BY 1",
+    "numbers as text": "SELECT qty::text, big::text, price::text, day::text, COUNT(*) FROM visits GROUP BY 1, 2, 3, 4",
+    "parts of texts": "SELECT split_part(tag, ' ', 1), right(tag, 2), replace(tag, ' ', ''), lpad(tag, 3, '0'), "
+    "COUNT(*) FROM visits WHERE strpos(tag, 'n') > 0 OR starts_with(tag, 't') GROUP BY 1, 2, 3, 4",
+    "trimmed texts": "SELECT ltrim(tag), rtrim(tag, '1'), btrim(tag), upper(left(shop, 1)), COUNT(*) FROM visits "
+    "GROUP BY 1, 2, 3, 4",
+    "equal bins": "SELECT date_bin('7 days', day, '2020-01-01'), COUNT(*), AVG(amount) FROM visits GROUP BY 1",
+    "equal bins of hours": "SELECT date_bin('6 hours', at, '2001-01-01'), COUNT(*) FROM visits GROUP BY 1",
+    "epochs rounded": "SELECT to_timestamp(FLOOR(EXTRACT(epoch FROM at) / 86400) * 86400), COUNT(*) FROM visits "
+    "GROUP BY 1",
+    "seconds between": "SELECT shop, SUM(EXTRACT(epoch FROM at - day) / 3600) FROM visits GROUP BY shop",
+    "Sundays": "SELECT date_trunc('day', day) - EXTRACT(dow FROM day) * INTERVAL '1 day', COUNT(*) FROM visits "
+    "GROUP BY 1",
+    "year and month in a number": "SELECT EXTRACT(year FROM day) * 100 + EXTRACT(month FROM day), COUNT(*), SUM(qty) "
+    "FROM visits GROUP BY 1",
+    "rounded to hundreds": "SELECT ROUND(amount, -2), ROUND(price / 100, 1), COUNT(*) FROM visits GROUP BY 1, 2",
+    "later of two": "SELECT GREATEST(day, DATE '2020-02-01'), COUNT(*) FROM visits GROUP BY 1",
+    "parts of dates": "SELECT EXTRACT(isoyear FROM day), EXTRACT(decade FROM at), EXTRACT(century FROM day), COUNT(*) "
+    "FROM visits GROUP BY 1, 2, 3",
+    "distinct pairs": "SELECT shop, COUNT(DISTINCT (tag, day)), COUNT(DISTINCT (qty, tag)) FROM visits GROUP BY shop",
+    "rows compared": "SELECT COUNT(*) FROM visits WHERE (shop, qty) IN (('zoo', 1), ('books', 2))",
+    "patterns": "SELECT shop, COUNT(*) FROM visits WHERE tag ~ '^t' OR tag ~* 'N1$' OR tag !~ '%' GROUP BY shop",
+    "logarithms": "SELECT AVG(LOG(amount + 1)), SUM(LOG(2, qty + 1)) FROM visits WHERE amount >= 0 AND qty >= 0",
+    "counted where": "SELECT shop, COUNT_IF(amount > 10) FROM visits GROUP BY shop",
+    "as of today": "SELECT shop, COUNT(*) FROM visits WHERE day > CURRENT_DATE - 30 AND at <= now() GROUP BY shop",
+}
+"""Functions as other systems' users write them."""
+
 _TENTHS = ", ".join(f"{i / 10:.1f}" for i in range(45))
 _DAYS = ", ".join(f"DATE '2020-{month:02}-{day:02}'" for month in (1, 2) for day in range(1, 25))
 
@@ -69,6 +101,6 @@ EQUAL_KEYS: dict[str, str] = {
 
 def cases() -> dict[str, Statement]:
     return {
-        **{name: Statement(text, TERMS) for name, text in {**TEXTS, **EQUAL_KEYS}.items()},
+        **{name: Statement(text, TERMS) for name, text in {**TEXTS, **WRITTEN, **EQUAL_KEYS}.items()},
         **{f"{name} (l1)": Statement(text, LAPLACE) for name, text in TEXTS.items()},
     }

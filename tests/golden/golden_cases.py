@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
+from datetime import datetime
 from decimal import Decimal
 from functools import cache
 from pathlib import Path
@@ -28,6 +29,8 @@ from dpsql.policy.load import parse
 from dpsql.policy.schema import Schema
 
 HERE = Path(__file__).parent
+NOW = datetime(2020, 2, 14, 10)
+"""What the clock shows."""
 FOLDER = TemporaryDirectory()
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```\n", re.MULTILINE | re.DOTALL)
 _SET = re.compile(r"SET dpsql\.(\w+) = (\S+);\s*")
@@ -118,7 +121,7 @@ def terms(case: Case) -> tuple[Terms, str]:
 
 def compiled_case(case: Case, schema: Schema) -> Compiled:
     asked, text = terms(case)
-    return compile_statement(text, schema, asked)
+    return compile_statement(text, schema, asked, now=NOW)
 
 
 @cache

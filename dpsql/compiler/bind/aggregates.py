@@ -12,8 +12,9 @@ from dpsql.compiler.algebra import Aggregate, AggregateKind, Call, Col, Expr, Li
 from dpsql.compiler.bind.choices import choice, chooses
 from dpsql.compiler.bind.expr import Context, bind, bind_condition
 from dpsql.compiler.bind.scope import Source
+from dpsql.compiler.bind.text import row
 from dpsql.compiler.domains import Narrowed, narrowed
-from dpsql.compiler.parse import only, refuse, written
+from dpsql.compiler.parse import only, refuse, unwrap, written
 from dpsql.errors import NOT_SUPPORTED, TYPE_MISMATCH, Rejected
 from dpsql.types import FLOAT8, INT8, NUMERIC, Kind, SqlType
 
@@ -38,6 +39,8 @@ def aggregate(node: exp.Expr, condition: exp.Expr | None, source: Source, contex
 _STRICT = (
     "add", "sub", "mul", "div", "idiv", "mod", "neg", "abs", "floor", "ceil", "round", "trunc", "sign", "extract",
     "date_trunc", "add_interval", "date_diff", "to_int", "to_float", "to_numeric", "to_date", "to_timestamp",
+    "date_bin", "to_text", "to_char", "lower", "upper", "length", "substring", "right", "concat", "trim", "ltrim",
+    "rtrim", "lpad", "rpad", "replace", "split_part", "position",
 )  # fmt: skip
 
 
@@ -65,15 +68,36 @@ def _bound_aggregate(node: exp.Expr, condition: exp.Expr | None, source: Source,
             other = None if second is None else _measured(second, kind, context, source.known)
             type_ = FLOAT8 if other is not None else _result_type(kind, argument.type)
             return Aggregate(kind, argument, where, type_, other)
+        case exp.CountIf():
+            only(node)
+            condition = node.this if condition is None else exp.And(this=condition.copy(), expression=node.this.copy())
+            return Aggregate("count", None, bind_condition(condition, context), INT8)
+        case exp.ApproxDistinct():
+            only(node)
+            return _count_distinct(exp.Distinct(expressions=[node.this]), where, source, context)
         case _ if chooses(node):
             return choice(node, where, context, source.known)
         case _:
-            raise refuse(
-                f"{written(node)} over private rows is not supported",
-                node,
-                sqlstate=NOT_SUPPORTED,
-                hint=f"Available now: {SUPPORTED}.",
-            )
+            raise _no_aggregate(node)
+
+
+def _no_aggregate(node: exp.Expr) -> Rejected:
+    """The refusal of an aggregate that does not exist here, with what to ask instead."""
+    hint = f"Available: {SUPPORTED}."
+    inner = node.this.sql("postgres") if isinstance(node.this, exp.Expr) else "x"
+    if isinstance(node, exp.LogicalOr):
+        hint = f"Ask how many there are, and compare with more than the noise: COUNT(*) FILTER (WHERE {inner}) > 20"
+    elif isinstance(node, exp.LogicalAnd):
+        hint = f"Ask how many are not so: COUNT(*) FILTER (WHERE NOT ({inner})) < 20"
+    elif isinstance(node, exp.ArrayAgg | exp.GroupConcat | exp.AnyValue | exp.First | exp.Last):
+        hint = "It would show values of single rows. Group by the column: each value that enough units share is a row."
+    elif isinstance(node, exp.RegrSlope):
+        hint = "The slope is COVAR_POP(y, x) / VAR_POP(x), the intercept AVG(y) - slope * AVG(x)."
+    elif isinstance(node, exp.RegrIntercept):
+        hint = "The intercept is AVG(y) - COVAR_POP(y, x) / VAR_POP(x) * AVG(x)."
+    elif isinstance(node, exp.RegrR2):
+        hint = "It is POWER(CORR(y, x), 2)."
+    return refuse(f"{written(node)} over private rows is not supported", node, sqlstate=NOT_SUPPORTED, hint=hint)
 
 
 _STATISTICS: dict[type[exp.Expr], AggregateKind] = {
@@ -104,9 +128,17 @@ def _count(node: exp.Count, where: Expr | None, source: Source, context: Context
 
 def _count_distinct(node: exp.Distinct, where: Expr | None, source: Source, context: Context) -> Aggregate:
     only(node, "expressions")
-    if len(node.expressions) != 1:
-        raise refuse("COUNT(DISTINCT ...) takes one expression over private rows", node)
-    bound = bind(node.expressions[0], context)
+    parts = node.expressions
+    if len(parts) != 1:
+        raise refuse(
+            "COUNT(DISTINCT ...) takes one expression",
+            node,
+            hint=f"Write COUNT(DISTINCT ({', '.join(p.sql('postgres') for p in parts)})).",
+        )
+    rows = unwrap(parts[0])
+    if isinstance(rows, exp.Tuple) or (isinstance(rows, exp.Anonymous) and str(rows.this).lower() == "row"):
+        return Aggregate("count_distinct", row(rows, context), where, INT8)
+    bound = bind(parts[0], context)
     if isinstance(bound, Col) and bound.name in source.units:
         return Aggregate("count_units", bound, where, INT8)
     return Aggregate("count_distinct", bound, where, INT8)
@@ -115,7 +147,7 @@ def _count_distinct(node: exp.Distinct, where: Expr | None, source: Source, cont
 def _measured(node: exp.Expr, kind: str, context: Context, known: Narrowed) -> Expr:
     """The argument of SUM or AVG: a number with derived bounds."""
     if isinstance(node, exp.Distinct):
-        raise refuse(f"{kind.upper()}(DISTINCT ...) is not supported over private rows", node)
+        raise _distinct(node, kind)
     argument = narrowed(bind(node, context), known)
     if isinstance(argument, Lit) and argument.type.kind is Kind.UNKNOWN:
         argument = context.coerce(argument, NUMERIC, node)
@@ -124,6 +156,17 @@ def _measured(node: exp.Expr, kind: str, context: Context, known: Narrowed) -> E
     if not argument.domain.bounded:
         raise _unbounded(node, argument, kind)
     return argument
+
+
+def _distinct(node: exp.Distinct, kind: str) -> Rejected:
+    """SUM(DISTINCT x), AVG(DISTINCT x): the values that somebody has are released first, as private keys are."""
+    x = node.expressions[0].sql("postgres") if node.expressions else "x"
+    return refuse(
+        f"{kind.upper()}(DISTINCT ...) is not supported over private rows",
+        node,
+        hint="List the values that enough rows have, then add them up: "
+        f"SELECT {kind.upper()}(x) FROM (SELECT {x} AS x FROM ... GROUP BY 1 HAVING COUNT(*) > 20) AS present",
+    )
 
 
 def _unbounded(node: exp.Expr, argument: Expr, kind: str) -> Rejected:

@@ -171,6 +171,11 @@ def interval(node: exp.Interval) -> tuple[int, int, int]:
     elif unit is not None and not re.search("[a-z]", text):
         raise Rejected(f"invalid interval: {text[:40]}", sqlstate=BAD_PARAMETER, position=position(node))
     months, days, micros = _interval_parts(text, node)
+    return within_limit(months, days, micros, node)
+
+
+def within_limit(months: int, days: int, micros: int, node: exp.Expr) -> tuple[int, int, int]:
+    """The parts of an interval, refused where they are more than about 500 years."""
     if abs(months) * 31 + abs(days) + abs(micros) // 86_400_000_000 > MAX_INTERVAL_DAYS:
         raise Rejected("An interval may be at most 500 years.", sqlstate=OUT_OF_RANGE, position=position(node))
     return months, days, micros

@@ -7,11 +7,13 @@ is compared with or of its clause, else text, and is recorded so that Describe c
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 
 from sqlglot import exp
 
 from dpsql.compiler.algebra import Lit
 from dpsql.compiler.bind.expr import parameter_index
+from dpsql.compiler.clock import CLOCKS, reading
 from dpsql.types import BOOL, FLOAT8, INT4, INT8, NUMERIC, TEXT, UNKNOWN, Column, Kind, SqlType
 
 _NAMES = {
@@ -36,6 +38,13 @@ def with_parameters(
         if literal.type.kind is Kind.UNKNOWN and index not in inferred:
             inferred[index] = _expected(node, relations)
         node.replace(constant(literal))
+    return tree
+
+
+def with_clock(tree: exp.Query, now: datetime | None) -> exp.Query:
+    """The tree with the constants that the clock's functions stand for, where a release reads what it computes."""
+    for node in list(tree.find_all(*CLOCKS)):
+        node.replace(constant(reading(node, now)))
     return tree
 
 

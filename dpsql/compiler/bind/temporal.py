@@ -6,34 +6,35 @@ no part or interval can leave what either backend holds. Intervals are constants
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import date, datetime, timedelta
+from decimal import Decimal
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
 from dpsql.compiler import domains
-from dpsql.compiler.algebra import Call, Domain, Expr, Lit, Op
+from dpsql.compiler.algebra import Call, Domain, Expr, Lit, Op, canonical
 from dpsql.compiler.bind import literals
+from dpsql.compiler.bind.context import Context, Rule, bind, constant, number
+from dpsql.compiler.bind.numbers import arithmetic, cast_number
+from dpsql.compiler.clock import CLOCK_FUNCTIONS, CLOCKS, reading
 from dpsql.compiler.parse import only, refuse, unwrap
 from dpsql.errors import BAD_PARAMETER, UNDEFINED_FUNCTION
-from dpsql.types import DATE, FLOAT8, INT4, NUMERIC, TEXT, TIMESTAMP, TIMESTAMPTZ, Kind, SqlType, Value
-
-if TYPE_CHECKING:
-    from dpsql.compiler.bind.expr import Context
+from dpsql.types import DATE, FLOAT8, INT4, INT8, NUMERIC, TEXT, TIMESTAMP, TIMESTAMPTZ, Kind, SqlType, Value
 
 UNITS = ("second", "minute", "hour", "day", "week", "month", "quarter", "year")
 PARTS: dict[str, tuple[int, int]] = {
     "month": (1, 12), "day": (1, 31), "hour": (0, 23), "minute": (0, 59), "quarter": (1, 4), "dow": (0, 6),
     "isodow": (1, 7), "doy": (1, 366), "week": (1, 53),
 }  # fmt: skip
-_YEARS = (1000, 9990)
+_YEARS: dict[str, Callable[[int], int]] = {
+    "year": lambda y: y, "isoyear": lambda y: y, "decade": lambda y: y // 10, "century": lambda y: (y + 99) // 100,
+}  # fmt: skip
 _EPOCH_REACH = Fraction(300_000_000_000)
 
 
 def _bind(node: exp.Expr, context: Context) -> Expr:
-    from dpsql.compiler.bind.expr import bind
-
     bound = bind(node, context)
     if isinstance(bound, Lit) and bound.type.kind is Kind.UNKNOWN:
         bound = context.coerce(bound, TIMESTAMP, node)
@@ -91,14 +92,109 @@ def truncate(node: exp.Expr, context: Context) -> Expr:
     if unit not in UNITS or node.args.get("zone"):
         raise refuse(f'DATE_TRUNC takes one of {", ".join(UNITS)}, not "{unit}"', node, sqlstate=BAD_PARAMETER)
     inner = _bind(node.this, context)
+    type_ = TIMESTAMP if inner.type.kind is Kind.TIMESTAMP else TIMESTAMPTZ
+    return _truncated(unit, inner, type_)
+
+
+def _truncated(unit: str, inner: Expr, type_: SqlType) -> Expr:
+    if isinstance(inner, Lit):
+        at = domains.moment(inner.value)
+        return Lit(None if at is None else truncate_value(unit, at), type_)
     first, last = domains.moment(inner.domain.first), domains.moment(inner.domain.last)
     domain = Domain(
         first=truncate_value(unit, first) if first else None,
         last=truncate_value(unit, last) if last else None,
         nullable=inner.domain.nullable,
     )
-    type_ = TIMESTAMP if inner.type.kind is Kind.TIMESTAMP else TIMESTAMPTZ
     return Call("date_trunc", (Lit(unit, TEXT), inner), type_, domain)
+
+
+def date_bin(node: exp.Expr, context: Context) -> Expr:
+    """date_bin(stride, x, origin): the beginning of x's bin, of constant stride and origin."""
+    only(node, "expression", "unit", "zone", "origin")
+    stride, origin = node.this, node.args.get("origin") or node.args.get("unit")
+    if isinstance(stride, exp.Literal):
+        stride = exp.Interval(this=stride.copy())
+    months, days, micros = _interval(stride, context) if is_interval(stride) else (1, 0, 0)
+    width = days * 86_400_000_000 + micros
+    if isinstance(origin, exp.Var):
+        origin = exp.Literal.string(origin.name)
+    start = None if origin is None else _bind(origin, context)
+    at = domains.moment(start.value) if isinstance(start, Lit) else None
+    if months or width <= 0 or at is None:
+        raise refuse(
+            "date_bin over private rows takes a constant stride of days or less, and a constant origin",
+            node,
+            hint="Write date_bin('15 minutes', x, TIMESTAMP '2001-01-01'), or date_trunc for months.",
+        )
+    inner = _bind(node.args["expression"], context)
+    type_ = inner.type if inner.type.kind is not Kind.DATE else TIMESTAMP
+    first, last = (_binned(domains.moment(v), at, width) for v in (inner.domain.first, inner.domain.last))
+    if isinstance(inner, Lit):
+        return Lit(first, type_)
+    domain = Domain(first=first, last=last, nullable=inner.domain.nullable)
+    return Call("date_bin", (Lit(width, INT8), inner, Lit(at, TIMESTAMP)), type_, domain)
+
+
+def _binned(value: datetime | None, origin: datetime, width: int) -> datetime | None:
+    step = timedelta(microseconds=width)
+    try:
+        return None if value is None else origin + (value - origin) // step * step
+    except OverflowError:
+        return None
+
+
+def _clock(node: exp.Expr, context: Context) -> Expr:
+    return reading(node, context.now)
+
+
+def _of_epoch(node: exp.Expr, context: Context) -> Expr:
+    """to_timestamp(seconds since 1970), of whole seconds."""
+    from dpsql.compiler.keys import is_whole
+
+    only(node)
+    seconds = number(bind(node.this, context), node.this, context)
+    if isinstance(seconds, Lit):
+        return Lit(from_epoch(domains.number(seconds.value)), TIMESTAMPTZ)
+    if not is_whole(seconds):
+        raise refuse("to_timestamp over private rows takes whole seconds", node, hint="Write to_timestamp(FLOOR(x)).")
+    first, last = (from_epoch(bound) for bound in (seconds.domain.lower, seconds.domain.upper))
+    return Call("from_epoch", (seconds,), TIMESTAMPTZ, Domain(first=first, last=last, nullable=seconds.domain.nullable))
+
+
+def from_epoch(seconds: Fraction | None) -> datetime | None:
+    """The second after 1970 began; None outside of the calendar."""
+    try:
+        return None if seconds is None else _ORIGIN + timedelta(seconds=seconds.__floor__())
+    except OverflowError:
+        return None
+
+
+def _date(node: exp.Expr, context: Context) -> Expr:
+    """DATE(x)."""
+    only(node)
+    inner = _bind(node.this, context)
+    return inner if inner.type.kind is Kind.DATE else convert(inner, DATE, node, context)
+
+
+def convert(inner: Expr, type_: SqlType, node: exp.Expr, context: Context) -> Expr:
+    """CAST between dates and timestamps, of constants too."""
+    return context.coerce(inner, type_, node) if isinstance(inner, Lit) else cast(inner, type_, node)
+
+
+def _at_time_zone(node: exp.Expr, context: Context) -> Expr:
+    """x AT TIME ZONE the policy's own: timestamps with time zone are local ones here already."""
+    only(node, "zone")
+    zone = constant(node.args["zone"], TEXT, context)
+    name, own = str(zone.value) if zone is not None else "", str(context.zone)
+    if name != own and not {name.upper(), own.upper()} <= {"UTC", "GMT", "Z", "ETC/UTC"}:
+        raise refuse(
+            f"timestamps over private rows are read in the policy's time zone, {own}",
+            node,
+            hint="Leave AT TIME ZONE out, or shift by a constant: x + INTERVAL '2 hours'.",
+        )
+    inner = _bind(node.this, context)
+    return convert(inner, TIMESTAMP if inner.type.kind is not Kind.TIMESTAMP else TIMESTAMPTZ, node, context)
 
 
 def parsed_time(node: exp.Expr, context: Context) -> Expr:
@@ -119,27 +215,48 @@ def extract(node: exp.Expr, context: Context) -> Expr:
     """EXTRACT(part FROM x): numeric; whole numbers, and `epoch` in seconds."""
     only(node, "expression")
     part = str(node.this.this) if isinstance(node.this, exp.Var | exp.Literal) else str(node.this.name)
-    return _part(part.lower(), _bind(node.args["expression"], context), NUMERIC, node)
+    return _part_of(part.lower(), node.args["expression"], NUMERIC, node, context)
 
 
-def date_part(node: exp.Anonymous, context: Context) -> Expr:
+def _part_of(part: str, of: exp.Expr, type_: SqlType, node: exp.Expr, context: Context) -> Expr:
+    """A part of a timestamp, or the seconds between two: EXTRACT(EPOCH FROM a - b)."""
+    between = unwrap(of)
+    if part == "epoch" and isinstance(between, exp.Sub) and not is_interval(between.args["expression"]):
+        a, b = (_bind(side, context) for side in (between.this, between.args["expression"]))
+        return arithmetic("sub", _part(part, a, type_, node), _part(part, b, type_, node), node)
+    return _part(part, _bind(of, context), type_, node)
+
+
+def date_part(node: exp.Expr, context: Context) -> Expr:
     """date_part('part', x): double precision."""
     if len(node.expressions) != 2 or not isinstance(node.expressions[0], exp.Literal):
         raise refuse("date_part takes a constant part and a date or timestamp", node, sqlstate=UNDEFINED_FUNCTION)
     part = str(node.expressions[0].this).lower()
-    return _part(part, _bind(node.expressions[1], context), FLOAT8, node)
+    return _part_of(part, node.expressions[1], FLOAT8, node, context)
+
+
+def _named_part(part: str) -> Rule:
+    """year(x), month(x), ...: whole numbers."""
+
+    def rule(node: exp.Expr, context: Context) -> Expr:
+        only(node)
+        return cast_number(_part(part, _bind(node.this, context), NUMERIC, node), INT4, node)
+
+    return rule
 
 
 def _part(part: str, inner: Expr, type_: SqlType, node: exp.Expr) -> Expr:
     if part == "epoch":
         domain = _epoch_domain(inner.domain)
-    elif part == "year":
-        domain = _year_domain(inner.domain)
+    elif part in _YEARS:
+        domain = _year_domain(part, inner.domain)
     elif part in PARTS:
         domain = _part_domain(part, inner.domain)
     else:
-        shown = ", ".join(["year", *PARTS, "epoch"])
+        shown = ", ".join([*_YEARS, *PARTS, "epoch"])
         raise refuse(f'EXTRACT takes one of {shown}, not "{part}"', node, sqlstate=BAD_PARAMETER)
+    if isinstance(inner, Lit):
+        return Lit(part_value(part, inner.value), type_)
     return Call("extract", (Lit(part, TEXT), inner), type_, domain)
 
 
@@ -151,10 +268,29 @@ def _epoch_domain(inner: Domain) -> Domain:
     return Domain(lower, upper, nullable=inner.nullable, reach=_EPOCH_REACH, grain=Fraction(1, 10**6))
 
 
-def _year_domain(inner: Domain) -> Domain:
+def part_value(part: str, value: Value) -> int | Decimal | None:
+    """EXTRACT of one value; the epoch with its microseconds."""
+    at = domains.moment(value)
+    if at is None:
+        return None
+    if part == "epoch":
+        return Decimal((at - _ORIGIN) // timedelta(microseconds=1)).scaleb(-6).normalize()
+    year, week, weekday = at.isocalendar()
+    if part in _YEARS:
+        return _YEARS[part](year if part == "isoyear" else at.year)
+    return {
+        "month": at.month, "day": at.day, "hour": at.hour, "minute": at.minute, "quarter": (at.month + 2) // 3,
+        "dow": weekday % 7, "isodow": weekday, "doy": at.timetuple().tm_yday, "week": week,
+    }[part]  # fmt: skip
+
+
+_ORIGIN = datetime(1970, 1, 1)
+
+
+def _year_domain(part: str, inner: Domain) -> Domain:
     first, last = domains.moment(inner.first), domains.moment(inner.last)
-    lower = Fraction(first.year) if first else None
-    upper = Fraction(last.year) if last else None
+    lower = Fraction(part_value(part, first) or 0) if first else None
+    upper = Fraction(part_value(part, last) or 0) if last else None
     return Domain(lower, upper, nullable=inner.nullable, reach=Fraction(10_000), grain=Fraction(1))
 
 
@@ -167,17 +303,58 @@ def _part_domain(part: str, inner: Domain) -> Domain:
     return Domain(Fraction(low), Fraction(high), nullable=inner.nullable, reach=Fraction(1000), grain=Fraction(1))
 
 
+def is_interval(node: exp.Expr) -> bool:
+    """Whether it is written as an interval: a literal, its multiple, or a constant text that is cast."""
+    node = unwrap(node)
+    if isinstance(node, exp.Neg):
+        return is_interval(node.this)
+    if isinstance(node, exp.Mul):
+        return is_interval(node.this) or is_interval(node.args["expression"])
+    return isinstance(node, exp.Interval) or (isinstance(node, exp.Cast) and node.to.this is exp.DType.INTERVAL)
+
+
+def _interval(node: exp.Expr, context: Context) -> tuple[int, int, int]:
+    """Months, days and microseconds of a constant interval."""
+    node = unwrap(node)
+    if isinstance(node, exp.Interval):
+        return literals.interval(node)
+    if isinstance(node, exp.Neg):
+        return _times(_interval(node.this, context), -1, node)
+    if isinstance(node, exp.Mul):
+        one, other = node.this, node.args["expression"]
+        if not is_interval(one):
+            one, other = other, one
+        count = bind(other, context)
+        if isinstance(count, Lit) and isinstance(count.value, int) and abs(count.value) <= 10**9:
+            return _times(_interval(one, context), count.value, node)
+    if isinstance(node, exp.Cast):
+        written = constant(node.this, TEXT, context)
+        if written is not None:
+            return literals.interval(exp.Interval(this=exp.Literal.string(str(written.value))))
+    raise refuse("an interval over private rows must be a constant", node, hint="Write it as INTERVAL '7 days'.")
+
+
+def _times(parts: tuple[int, int, int], count: int, node: exp.Expr) -> tuple[int, int, int]:
+    months, days, micros = (part * count for part in parts)
+    return literals.within_limit(months, days, micros, node)
+
+
 def shift(op: Op, node: exp.Expr, context: Context) -> Expr:
     """x +- INTERVAL '...': a timestamp."""
     left, right = unwrap(node.this), unwrap(node.args["expression"])
-    if isinstance(left, exp.Interval) and op == "add":
+    if is_interval(left) and op == "add":
         left, right = right, left
-    if not isinstance(right, exp.Interval):
+    if not is_interval(right):
         raise refuse("an interval can only be added to a date or timestamp", node, sqlstate=UNDEFINED_FUNCTION)
-    months, days, micros = literals.interval(right)
+    sunday = _sunday(op, left, right, context)
+    if sunday is not None:
+        return sunday
+    months, days, micros = _interval(right, context)
     sign = 1 if op == "add" else -1
-    inner = _bind(left, context)
-    parts = (sign * months, sign * days, sign * micros)
+    return _shifted(_bind(left, context), (sign * months, sign * days, sign * micros))
+
+
+def _shifted(inner: Expr, parts: tuple[int, int, int]) -> Expr:
     type_ = TIMESTAMP if inner.type.kind is Kind.DATE else inner.type
     if isinstance(inner, Lit):
         return Lit(moved(inner.value, parts), type_)
@@ -187,6 +364,35 @@ def shift(op: Op, node: exp.Expr, context: Context) -> Expr:
     return Call("add_interval", (inner, *(Lit(p, INT4) for p in parts)), type_, domain)
 
 
+def _sunday(op: Op, left: exp.Expr, right: exp.Expr, context: Context) -> Expr | None:
+    """date_trunc('day', x) - EXTRACT(DOW FROM x) * INTERVAL '1 day': the Sunday that begins x's week."""
+    while isinstance(right, exp.Mul) and is_interval(right.args["expression"]):
+        count, unit = unwrap(right.this), unwrap(right.args["expression"])
+        if isinstance(count, exp.Neg):
+            op, count = ("sub" if op == "add" else "add"), unwrap(count.this)
+        break
+    else:
+        return None
+    day = bind(left, context)
+    if not isinstance(count, exp.Extract | exp.Anonymous) or op != "sub" or _interval(unit, context) != (0, 1, 0):
+        return None
+    part = bind(count, context)
+    if not isinstance(day, Call) or day.op != "date_trunc" or not isinstance(part, Call) or part.op != "extract":
+        return None
+    same = canonical(_plain(day.args[1])) == canonical(_plain(part.args[1]))
+    if not same or day.args[0] != Lit("day", TEXT) or part.args[0] != Lit("dow", TEXT):
+        return None
+    week = _truncated("week", _shifted(day.args[1], (0, 1, 0)), day.type)
+    return _shifted(week, (0, -1, 0))
+
+
+def _plain(expr: Expr) -> Expr:
+    """What was cast to a date or timestamp."""
+    while isinstance(expr, Call) and expr.op in ("to_date", "to_timestamp"):
+        expr = expr.args[0]
+    return expr
+
+
 def shift_days(op: Op, a: Expr, b: Expr, node: exp.Expr) -> Expr:
     """date +- a constant number of days: a date."""
     if op not in ("add", "sub") or not isinstance(b, Lit) or not isinstance(b.value, int) or abs(b.value) > 180_000:
@@ -194,8 +400,7 @@ def shift_days(op: Op, a: Expr, b: Expr, node: exp.Expr) -> Expr:
     days = b.value if op == "add" else -b.value
     parts = (0, days, 0)
     if isinstance(a, Lit):
-        shifted_day = moved(a.value, parts)
-        return Lit(shifted_day.date() if isinstance(shifted_day, datetime) else None, DATE)
+        return Lit(_day(moved(a.value, parts)), DATE)
     domain = Domain(first=moved(a.domain.first, parts), last=moved(a.domain.last, parts), nullable=a.domain.nullable)
     shifted = Call("add_interval", (a, *(Lit(p, INT4) for p in parts)), TIMESTAMP, domain)
     return cast(shifted, DATE, node)
@@ -249,3 +454,22 @@ def cast(value: Expr, type_: SqlType, node: exp.Expr) -> Expr:
 def _day(value: Value) -> date | None:
     at = domains.moment(value)
     return at.date() if at is not None else None
+
+
+TIME_RULES: dict[type[exp.Expr], Rule] = {
+    exp.Extract: extract,
+    exp.StrToTime: parsed_time,
+    exp.StrToDate: parsed_time,
+    exp.TimestampTrunc: truncate,
+    exp.DateTrunc: truncate,
+    exp.DateBin: date_bin,
+    exp.Date: _date,
+    exp.AtTimeZone: _at_time_zone,
+    exp.UnixToTime: _of_epoch,
+    exp.Year: _named_part("year"),
+    exp.Quarter: _named_part("quarter"),
+    exp.Month: _named_part("month"),
+    exp.Day: _named_part("day"),
+    **dict.fromkeys(CLOCKS, _clock),
+}
+TIME_FUNCTIONS: dict[str, Rule] = {"date_part": date_part, **dict.fromkeys(CLOCK_FUNCTIONS, _clock)}

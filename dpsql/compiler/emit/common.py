@@ -19,6 +19,7 @@ from typing import Literal
 from uuid import UUID
 
 from dpsql.compiler.algebra import FLOAT_REACH, INT8_MAX, Call, Case, Col, Exists, Expr, Lit, Op, Scalar
+from dpsql.compiler.emit.text import text_function
 from dpsql.errors import TOO_COMPLEX, Failed, Rejected
 from dpsql.types import Kind, Relation, SqlType, Value
 
@@ -27,6 +28,7 @@ DerivedRows = Mapping[int, Relation | None]
 
 Rep = Literal["int", "wide", "double"]
 MAX_SQL = 1_000_000
+_FIRST_SECOND, _LAST_SECOND = -30_610_224_000, 253_086_940_799
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,8 @@ class Dialect:
     is_nan: Callable[[str], str]
     read: Callable[[str, SqlType], str]
     whole_division: Callable[[str, str], str]
+    binned: Callable[[str, str, str], str]
+    seconds_after: Callable[[str, str], str]
     canonical_number: Callable[[str, SqlType], str]
 
 
@@ -195,7 +199,7 @@ class Emitter:
             case Call() if expr.type.is_time:
                 return self.moment(expr) if expr.type.kind is not Kind.DATE else self._date(expr)
             case Call():
-                return self._text_function(expr)
+                return self._sized(text_function(self, expr))
 
     def _scalar(self, expr: Scalar) -> str:
         known = self.derived.get(expr.rows)
@@ -340,6 +344,8 @@ class Emitter:
                 return f"CAST({a} - {b} AS BIGINT)"
             case "length":
                 return f"CAST(LENGTH({self.value(args[0])}) AS BIGINT)"
+            case "position":
+                return f"CAST(STRPOS({self.value(args[0])}, {self.value(args[1])}) AS BIGINT)"
             case _:
                 raise Failed(f"no numeric form of {call.op}")
 
@@ -383,6 +389,14 @@ class Emitter:
                 return f"DATE_TRUNC({text(str(unit))}, {self.moment(inner)})"
             case Call(op="add_interval", args=(inner, *parts)):
                 return self._shifted(inner, parts)
+            case Call(op="date_bin", args=(Lit(value=stride), inner, Lit() as origin)):
+                width = f"INTERVAL '{int(str(stride))} microseconds'"
+                binned = self.dialect.binned(width, self.moment(inner), self.moment(origin))
+                return self._clamped(binned, SqlType(Kind.TIMESTAMP))
+            case Call(op="from_epoch", args=(inner,)):
+                return self.dialect.seconds_after("TIMESTAMP '1970-01-01 00:00:00'", self._within_years(inner))
+            case Call(op="least" | "greatest", args=args):
+                return self._sized(f"{expr.op.upper()}({', '.join(self.moment(a) for a in args)})")
             case Call(op="to_timestamp", args=(inner,)):
                 return self.moment(inner)
             case Call(op="to_date", args=(inner,)):
@@ -391,6 +405,11 @@ class Emitter:
                 return self._choice(expr, self.moment)
             case _:
                 return self._clamped(self.value(expr), expr.type)
+
+    def _within_years(self, seconds: Expr) -> str:
+        """Whole seconds since 1970 of the years 1000 to 9990."""
+        x, low, high = self.as_double(seconds), self.double(_FIRST_SECOND), self.double(_LAST_SECOND)
+        return f"CAST(CASE WHEN {x} > {high} THEN {high} WHEN {x} < {low} THEN {low} ELSE FLOOR({x}) END AS BIGINT)"
 
     def _clamped(self, name: str, type_: SqlType) -> str:
         if type_.kind is Kind.DATE:
@@ -410,16 +429,6 @@ class Emitter:
         if isinstance(expr, Call) and expr.op == "to_date":
             return f"CAST({self.moment(expr.args[0])} AS DATE)"
         return f"CAST({self.moment(expr)} AS DATE)"
-
-    def _text_function(self, call: Call) -> str:
-        args = [self.value(a) for a in call.args]
-        match call.op:
-            case "lower" | "upper" | "trim":
-                return f"{call.op.upper()}({args[0]})"
-            case "substring":
-                return f"SUBSTRING({args[0]}, {args[1]}, {args[2]})"
-            case _:
-                raise Failed(f"no text form of {call.op}")
 
     def _sized(self, sql: str) -> str:
         if len(sql) > MAX_SQL:

@@ -30,5 +30,7 @@ DUCKDB = Dialect(
     is_nan=lambda x: f"isnan({x})",
     read=_read,
     whole_division=lambda a, b: f"({a} // {b})",
+    binned=lambda width, at, origin: f"TIME_BUCKET({width}, {at}, {origin})",
+    seconds_after=lambda start, seconds: f"({start} + TO_SECONDS({seconds}))",
     canonical_number=_canonical_number,
 )

@@ -128,6 +128,7 @@ _SPELLINGS = {
     ("variance", 7): "var_samp",
     ("stddev", 11): "stddev_samp",
     ("log", 5): "log10",
+    ("bool_and", 5): "every",
 }
 _OPERATORS = (exp.Mod, exp.Pow, exp.Sqrt, exp.Cbrt)
 

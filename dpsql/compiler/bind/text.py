@@ -1,0 +1,372 @@
+"""Text over private rows: ||, CONCAT, parts of a text, casts to text and to_char, with all values where they are known.
+
+Decides the domain of a text: where every argument has finitely many public values, so has the result, which can then
+name public keys. The values are computed here; the backend's text is compared with them, so a difference could lose
+rows but never show a key that the policy does not tell. Every text that takes part is cut to `emit.text.LONGEST`
+characters, so that no result can outgrow what a backend holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from decimal import Decimal
+from fractions import Fraction
+from itertools import product
+from math import prod
+
+from sqlglot import exp
+
+from dpsql.compiler import domains, formats
+from dpsql.compiler.algebra import Call, Case, Col, Domain, Expr, Lit, Op
+from dpsql.compiler.bind.context import Context, Rule, bind, boolean, constant, text
+from dpsql.compiler.bind.numbers import cast_number
+from dpsql.compiler.bind.temporal import next_value, truncate_value
+from dpsql.compiler.keys import Released, is_whole, key_domain
+from dpsql.compiler.parse import only, refuse
+from dpsql.compiler.public.temporal import original_format
+from dpsql.errors import TOO_COMPLEX, UNDEFINED_FUNCTION, Rejected
+from dpsql.types import INT4, INT8, TEXT, Kind, SqlType, Value
+
+MOST_VALUES = 10_000
+MOST_PARTS = 50
+_MOST_PERIODS = 20_000
+
+
+def finite(expr: Expr) -> tuple[Value, ...] | None:
+    """All values of an expression, NULL apart, where the policy and the statement tell them."""
+    if isinstance(expr, Lit):
+        return () if expr.value is None else (expr.value,)
+    domain = key_domain(expr, MOST_VALUES)
+    if domain is None or isinstance(domain.of, Released):
+        return None
+    return tuple(domain.value(i, expr.type) for i in range(domain.size - domain.nullable))
+
+
+def _mapped(parts: tuple[Expr, ...], compute: Callable[..., Value]) -> tuple[Value, ...] | None:
+    """The values of a function of these parts; None where they are not known, or too many."""
+    choices = []
+    for part in parts:
+        values = finite(part)
+        if values is None:
+            return None
+        choices.append(values)
+    if prod(len(values) for values in choices) > MOST_VALUES:
+        return None
+    return tuple(dict.fromkeys(compute(*chosen) for chosen in product(*choices)))
+
+
+def _call(op: Op, args: tuple[Expr, ...], compute: Callable[..., Value]) -> Call:
+    """A text function that is NULL where an argument is."""
+    values = _mapped(args, compute)
+    return Call(op, args, TEXT, Domain(values=values, nullable=any(a.domain.nullable for a in args)))
+
+
+# Casts to text ----------------------------------------------------------------------------------------------------
+
+
+def as_text(value: Expr, node: exp.Expr) -> Expr:
+    """CAST(x AS text), where both backends write x alike."""
+    kind = value.type.kind
+    if kind is Kind.TEXT:
+        return value
+    if isinstance(value, Lit):
+        return Lit(None if value.value is None else _written(value.value, value.type), TEXT)
+    if value.type.is_number and not value.type.is_integer and is_whole(value):
+        value = cast_number(value, INT8, node)
+    if value.type.is_integer:
+        return _call("to_text", (value,), lambda v: _written(v, INT8))
+    scaled = isinstance(value, Col) and kind is Kind.NUMERIC and value.type.precision is not None
+    if scaled or kind is Kind.UUID:
+        return _call("to_text", (value,), lambda v: _written(v, value.type))
+    if kind is Kind.BOOL:
+        nullable = value.domain.nullable
+        branches = ((value, Lit("true", TEXT)), (boolean("not", value), Lit("false", TEXT)))
+        return Case(branches, None, TEXT, Domain(values=("true", "false"), nullable=nullable))
+    if kind is Kind.DATE:
+        return formatted(value, "YYYY-MM-DD")
+    hint = "Round it to a whole number first, as in CAST(ROUND(x) AS integer), or cast the aggregated result."
+    if value.type.is_time:
+        hint = "Write to_char(x, 'YYYY-MM-DD HH24:MI:SS'), or cast it to a date first."
+    raise refuse(f"CAST from {value.type} to text is not available over private rows", node, hint=hint)
+
+
+def _written(value: Value, type_: SqlType) -> str:
+    """A value as both backends write it."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if type_.is_integer and isinstance(value, int | float | Decimal):
+        return str(int(value))
+    if type_.kind is Kind.NUMERIC and type_.scale is not None and isinstance(value, int | Decimal):
+        return f"{Decimal(value):.{type_.scale}f}"
+    return value.isoformat(" ") if isinstance(value, datetime) else str(value)
+
+
+def _part(node: exp.Expr, context: Context) -> Expr:
+    """An operand of ||, as text."""
+    return as_text(_untyped(bind(node, context)), node)
+
+
+def _untyped(value: Expr) -> Expr:
+    return Lit(value.value, TEXT) if isinstance(value, Lit) and value.type.kind is Kind.UNKNOWN else value
+
+
+# Joining texts ----------------------------------------------------------------------------------------------------
+
+
+def _joined(parts: tuple[Expr, ...]) -> Expr:
+    if len(parts) > MOST_PARTS:
+        raise Rejected(f"At most {MOST_PARTS} texts can be joined.", sqlstate=TOO_COMPLEX)
+    if all(isinstance(p, Lit) for p in parts):
+        values = [p.value for p in parts if isinstance(p, Lit)]
+        return Lit(None if None in values else "".join(str(v) for v in values), TEXT)
+    return _call("concat", parts, lambda *texts: "".join(texts))
+
+
+def _operator(node: exp.Expr, context: Context) -> Expr:
+    """a || b: NULL where one of them is."""
+    parts: list[exp.Expr] = []
+    while isinstance(node, exp.DPipe | exp.Paren):
+        if isinstance(node, exp.DPipe):
+            only(node, "expression", "safe")
+            parts.insert(0, node.args["expression"])
+        node = node.this
+    return _joined(tuple(_part(each, context) for each in (node, *parts)))
+
+
+def _or_empty(part: Expr) -> Expr:
+    """The text, and '' for NULL, as CONCAT reads it."""
+    if isinstance(part, Lit):
+        return Lit(part.value or "", TEXT)
+    if not part.domain.nullable:
+        return part
+    empty = Lit("", TEXT)
+    return Call("coalesce", (part, empty), TEXT, domains.hull([domains.without_null(part.domain), empty.domain]))
+
+
+def _concat(node: exp.Expr, context: Context) -> Expr:
+    """CONCAT(a, b, ...): NULLs are skipped; booleans are t and f."""
+    only(node, "expressions", "safe", "coalesce")
+    return _joined(tuple(_or_empty(_argument(each, context)) for each in node.expressions))
+
+
+def _argument(node: exp.Expr, context: Context) -> Expr:
+    bound = _untyped(bind(node, context))
+    if bound.type.kind is Kind.BOOL:
+        raise refuse("CONCAT takes texts and numbers over private rows", node, hint="Write CAST(x AS text).")
+    return as_text(bound, node)
+
+
+def _concat_ws(node: exp.Expr, context: Context) -> Expr:
+    """CONCAT_WS(separator, a, b, ...): NULLs are left out, with their separator."""
+    only(node, "expressions", "safe", "coalesce")
+    separator = constant(node.expressions[0], TEXT, context)
+    if separator is None:
+        raise refuse("CONCAT_WS takes a constant separator over private rows", node)
+    parts = [_argument(each, context) for each in node.expressions[1:]]
+    if any(p.domain.nullable for p in parts):
+        made = tuple(_or_empty(_joined((separator, part))) for part in parts)
+        return _substring_of(_joined(made), len(str(separator.value)) + 1, None)
+    spaced = [x for part in parts for x in (separator, part)][1:]
+    return _joined(tuple(spaced)) if spaced else Lit("", TEXT)
+
+
+def row(node: exp.Expr, context: Context) -> Expr:
+    """(a, b) as one text that tells all rows apart, NULLs included; never NULL itself."""
+    parts = tuple(_part(each, context) for each in node.expressions)
+    if not 1 <= len(parts) <= MOST_PARTS:
+        raise refuse(f"a row has 1 to {MOST_PARTS} parts here", node)
+    return Call("row", parts, TEXT, Domain(nullable=False))
+
+
+# Parts of texts ---------------------------------------------------------------------------------------------------
+
+
+def _cased(op: Op) -> Rule:
+    def rule(node: exp.Expr, context: Context) -> Expr:
+        only(node)
+        inner = text(node.this, context)
+        change = str.lower if op == "lower" else str.upper
+        values = _mapped((inner,), change)
+        plain = values is not None and all(str(v).isascii() for v in values)
+        return Call(op, (inner,), TEXT, Domain(values=values if plain else None, nullable=inner.domain.nullable))
+
+    return rule
+
+
+def _trim(node: exp.Expr, context: Context) -> Expr:
+    """TRIM, BTRIM, LTRIM and RTRIM of blanks, or of the characters of a constant."""
+    only(node, "position", "expression")
+    characters = node.args.get("expression")
+    found = Lit(" ", TEXT) if characters is None else constant(characters, TEXT, context)
+    if found is None or not str(found.value).isascii():
+        raise refuse("TRIM takes constant ASCII characters over private rows", node)
+    side = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(str(node.args.get("position") or "").upper(), "trim")
+    strip = {"ltrim": str.lstrip, "rtrim": str.rstrip, "trim": str.strip}[side]
+    op: Op = "ltrim" if side == "ltrim" else "rtrim" if side == "rtrim" else "trim"
+    return _call(op, (text(node.this, context), found), strip)
+
+
+def _length(node: exp.Expr, context: Context) -> Expr:
+    only(node, "big_int", "encoding")
+    inner = text(node.this, context)
+    values = _mapped((inner,), len)
+    reach, nullable = Fraction(2**31), inner.domain.nullable
+    upper = Fraction(max((int(str(v)) for v in values), default=0)) if values is not None else None
+    return Call(
+        "length", (inner,), INT4, Domain(Fraction(0), upper, values, nullable=nullable, reach=reach, grain=_ONE)
+    )
+
+
+_ONE = Fraction(1)
+
+
+def _substring(node: exp.Expr, context: Context) -> Expr:
+    """substring(x, start[, length]) with constant start >= 1 and length >= 0; left(x, n) with n >= 0."""
+    only(node, "start", "length", "expression")
+    inner = text(node.this, context)
+    start = _count(node.args.get("start"), context, 1)
+    length_node = node.args.get("length") or node.args.get("expression")
+    length = None if length_node is None else _count(length_node, context, 0)
+    if start is None or start < 1 or (length_node is not None and length is None):
+        raise refuse("substring takes text, a constant start of at least 1 and a constant length of at least 0", node)
+    return _substring_of(inner, start, length)
+
+
+def _substring_of(inner: Expr, start: int, length: int | None) -> Expr:
+    end = None if length is None else start - 1 + length
+    args = (inner, Lit(start, INT4), Lit(2**31 - 1 if length is None else length, INT4))
+    values = _mapped((inner,), lambda x: x[start - 1 : end])
+    return Call("substring", args, TEXT, Domain(values=values, nullable=inner.domain.nullable))
+
+
+def _count(node: exp.Expr | None, context: Context, default: int) -> int | None:
+    """A constant whole number of at least 0."""
+    if node is None:
+        return default
+    found = constant(node, INT4, context)
+    count = found.value if found is not None else None
+    return count if isinstance(count, int) and 0 <= count < 2**31 else None
+
+
+def _right(node: exp.Expr, context: Context) -> Expr:
+    only(node, "expression")
+    count = _count(node.args["expression"], context, 0)
+    if count is None:
+        raise refuse("right takes text and a constant length of at least 0", node)
+    return _call("right", (text(node.this, context), Lit(count, INT4)), lambda x, n: x[-n:] if n else "")
+
+
+def _replace(node: exp.Expr, context: Context) -> Expr:
+    only(node, "expression", "replacement")
+    old, new = (constant(node.args.get(key), TEXT, context) for key in ("expression", "replacement"))
+    if old is None or new is None or not old.value or len(str(new.value)) > 100:
+        raise refuse("replace takes text and two constants over private rows, the first not empty", node)
+    return _call("replace", (text(node.this, context), old, new), str.replace)
+
+
+def _split_part(node: exp.Expr, context: Context) -> Expr:
+    only(node, "delimiter", "part_index")
+    between = constant(node.args.get("delimiter"), TEXT, context)
+    index = _count(node.args.get("part_index"), context, 0)
+    if between is None or not between.value or not index:
+        raise refuse("split_part takes text, a constant delimiter and a constant index of at least 1", node)
+    return _call("split_part", (text(node.this, context), between, Lit(index, INT4)), _nth_part)
+
+
+def _nth_part(value: str, between: str, index: int) -> str:
+    parts = value.split(between)
+    return parts[index - 1] if index <= len(parts) else ""
+
+
+def _position(node: exp.Expr, context: Context) -> Expr:
+    """strpos(x, 'a') and position('a' IN x): 0 where it is not there."""
+    only(node, "substr")
+    inner, word = text(node.this, context), constant(node.args.get("substr"), TEXT, context)
+    if word is None or not word.value:
+        raise refuse("strpos takes text and a constant that is not empty over private rows", node)
+    reach, nullable = Fraction(2**31), inner.domain.nullable
+    return Call("position", (inner, word), INT4, Domain(Fraction(0), nullable=nullable, reach=reach, grain=_ONE))
+
+
+def _padded(node: exp.Expr, context: Context) -> Expr:
+    """lpad(x, n, fill) and rpad(x, n, fill): of a constant width up to 1,000."""
+    only(node, "expression", "fill_pattern", "is_left")
+    filler = node.args.get("fill_pattern")
+    fill = Lit(" ", TEXT) if filler is None else constant(filler, TEXT, context)
+    width = _count(node.args["expression"], context, 0)
+    if fill is None or not fill.value or width is None or width > 1000:
+        raise refuse("lpad and rpad take text, a constant width of at most 1,000 and a constant to fill with", node)
+    left = bool(node.args.get("is_left"))
+
+    def pad(value: str, _: int, fill: str) -> str:
+        missing = max(width - len(value), 0)
+        filled = (fill * missing)[:missing]
+        return (filled + value if left else value + filled)[:width]
+
+    return _call("lpad" if left else "rpad", (text(node.this, context), Lit(width, INT4), fill), pad)
+
+
+# to_char ----------------------------------------------------------------------------------------------------------
+
+
+def _to_char(node: exp.Expr, context: Context) -> Expr:
+    """to_char(timestamp, 'format'): sqlglot has turned the format into strftime's."""
+    only(node, "format")
+    form = node.args.get("format")
+    value = bind(node.this, context)
+    if not value.type.is_time or not isinstance(form, exp.Literal):
+        raise refuse(
+            "to_char over private rows takes a date or timestamp and a constant format",
+            node,
+            sqlstate=UNDEFINED_FUNCTION,
+            hint="Write CAST(x AS text) for whole numbers.",
+        )
+    pattern = original_format(str(form.this))
+    if formats.pieces(pattern) is None:
+        raise refuse(
+            f'to_char over private rows does not know all of the format "{pattern[:40]}"',
+            node,
+            hint=f"It knows {', '.join(formats.FORMS)}, FM before them, and other text in double quotes.",
+        )
+    return formatted(value, pattern)
+
+
+def formatted(value: Expr, pattern: str) -> Expr:
+    parts = formats.pieces(pattern) or ()
+    if isinstance(value, Lit):
+        at = domains.moment(value.value)
+        return Lit(None if at is None else formats.text_of(at, parts), TEXT)
+    first, last = domains.moment(value.domain.first), domains.moment(value.domain.last)
+    texts = formats.all_texts(parts, first, last, _periods, MOST_VALUES)
+    return Call("to_char", (value, Lit(pattern, TEXT)), TEXT, Domain(values=texts, nullable=value.domain.nullable))
+
+
+def _periods(unit: str, first: datetime, last: datetime) -> tuple[datetime, ...] | None:
+    found: list[datetime] = []
+    at = truncate_value(unit, first)
+    while at <= last:
+        if len(found) >= _MOST_PERIODS:
+            return None
+        found.append(at)
+        at = next_value(unit, at)
+    return tuple(found)
+
+
+TEXT_RULES: dict[type[exp.Expr], Rule] = {
+    exp.DPipe: _operator,
+    exp.Concat: _concat,
+    exp.ConcatWs: _concat_ws,
+    exp.Lower: _cased("lower"),
+    exp.Upper: _cased("upper"),
+    exp.Trim: _trim,
+    exp.Length: _length,
+    exp.Substring: _substring,
+    exp.Left: _substring,
+    exp.Right: _right,
+    exp.Replace: _replace,
+    exp.SplitPart: _split_part,
+    exp.StrPosition: _position,
+    exp.Pad: _padded,
+    exp.TimeToStr: _to_char,
+}
