@@ -14,16 +14,15 @@ from dataclasses import dataclass, field
 
 from dpsql.ledger import shelf
 from dpsql.ledger.books import Books, restore
-from dpsql.ledger.chain import FORMAT, is_body, proven
+from dpsql.ledger.chain import FORMAT, Row, is_body, proven
 from dpsql.ledger.model import Entry, Kind, LedgerError, Report
 from dpsql.ledger.rows import Rows
 
 
 @dataclass(slots=True)
-class _References:
+class References:
     """Which debits wait for their release, and which have one, as far as they were read."""
 
-    rows: Rows
     waiting: dict[int, tuple[str, str]] = field(default_factory=dict)
     recorded: set[int] = field(default_factory=set)
 
@@ -49,10 +48,11 @@ class _References:
 
 
 @dataclass(slots=True)
-class _LaterReferences(_References):
+class _LaterReferences(References):
     """The same from a checkpoint on: what came before is looked up."""
 
-    start: int = 0
+    rows: Rows = field(kw_only=True)
+    start: int = field(kw_only=True)
 
     def _waiting(self, record: Entry) -> tuple[str, str] | None:
         if record.reservation > self.start:
@@ -70,8 +70,8 @@ class _LaterReferences(_References):
 
 def reading(rows: Rows, books: Books) -> Iterator[Entry]:
     """All entries, each verified and posted to the (empty) books before it is given; at the end, all releases are."""
-    yield from _posting(rows, books, _References(rows))
-    _check_releases(rows, 0, books)
+    yield from posting(rows, books, References())
+    check_releases(rows, 0, books)
 
 
 def read_on(rows: Rows, books: Books) -> None:
@@ -79,9 +79,9 @@ def read_on(rows: Rows, books: Books) -> None:
     kept = rows.checkpoint()
     if kept is not None and _restore(rows, books, *kept):
         number = books.checkpoint
-        for _ in _posting(rows, books, _LaterReferences(rows, start=number)):
+        for _ in posting(rows, books, _LaterReferences(rows=rows, start=number)):
             pass
-        _check_releases(rows, number, books)
+        check_releases(rows, number, books)
         return
     for _ in reading(rows, books):
         pass
@@ -96,18 +96,30 @@ def _restore(rows: Rows, books: Books, number: int, body: bytes) -> bool:
     return True
 
 
-def _posting(rows: Rows, books: Books, references: _References) -> Iterator[Entry]:
+def posting(rows: Rows, books: Books, references: References) -> Iterator[Entry]:
+    """The entries that follow those in the books, each verified and posted before it is given."""
     for row in rows.since(books.head.count + 1):
-        entry = proven(row, books.head.hash)
-        books.post(entry)
-        references.post(entry)
-        yield entry
+        yield posted(row, books, references)
 
 
-def _check_releases(rows: Rows, after: int, books: Books) -> None:
-    for entry, key, content, stored_key, body in rows.releases_after(after):
-        if stored_key != key or not is_body(body, content):
-            raise LedgerError(f"the release recorded by entry {entry} is missing or has been altered")
+def posted(row: Row, books: Books, references: References) -> Entry:
+    """The next entry, verified. Raises LedgerError."""
+    entry = proven(row, books.head.hash)
+    books.post(entry)
+    references.post(entry)
+    return entry
+
+
+def check_release(entry: int, key: str, content: str, stored_key: str, body: object) -> None:
+    """Raises LedgerError unless what is stored is what an entry recorded."""
+    if stored_key != key or not is_body(body, content):
+        raise LedgerError(f"the release recorded by entry {entry} is missing or has been altered")
+
+
+def check_releases(rows: Rows, after: int, books: Books) -> None:
+    """Those recorded by entries above `after`, and that there are as many in all as the books say."""
+    for each in rows.releases_after(after):
+        check_release(*each)
     if rows.count_releases() != books.releases:
         raise LedgerError("a stored release was never recorded, or one is missing")
 

@@ -29,6 +29,7 @@ from dpsql.ledger.clock import Clock
 from dpsql.ledger.decide import Request
 from dpsql.ledger.flights import Flights
 from dpsql.ledger.group import Group, Turn
+from dpsql.ledger.guard import Guard
 from dpsql.ledger.model import (
     Ask,
     BudgetExhausted,
@@ -60,7 +61,9 @@ Decided = tuple[Head, tuple[Decision, ...], kin.Found]
 
 
 class Store(Protocol):
-    """A verified ledger's storage: one transaction at a time, its faults as Failed."""
+    """A verified ledger's storage: one transaction at a time, its faults as Failed. The guard knows when it ends."""
+
+    guard: Guard
 
     def transaction(self, *, write: bool) -> AbstractContextManager[Rows]:
         """Rolled back at the end, unless its body has committed it. `write`: nobody else can write meanwhile."""

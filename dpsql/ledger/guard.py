@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
@@ -17,6 +17,10 @@ from dpsql.ledger.model import LedgerError
 
 PATIENCE: Final = 15.0
 """Seconds to wait for other threads, and then for other processes."""
+ADVICE: Final = (
+    "nothing is answered from it any more: stop serving, run `dpsql ledger verify`, and where that fails "
+    "`dpsql ledger restore`"
+)
 
 
 class Guard:
@@ -27,6 +31,8 @@ class Guard:
         self._lock = threading.Lock()
         self._process = os.getpid()
         self._doubt: str | None = None
+        self._closed = False
+        self._at_end: list[Callable[[], None]] = []
 
     def failed(self, why: str) -> Failed:
         return Failed(f"the ledger {self._name} cannot be used: {why}")
@@ -34,16 +40,22 @@ class Guard:
     def doubt(self, why: str) -> Failed:
         """No use of the ledger any more; the first reason stays."""
         self._doubt = self._doubt or why
-        return self.failed(why)
+        return self.failed(f"{why}; {ADVICE}")
+
+    def at_end(self, call: Callable[[], None]) -> None:
+        """To be called when the store is closed."""
+        self._at_end.append(call)
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """The only use of the store for as long as the block runs. Raises LedgerError after a doubt, Failed if busy."""
+        """Alone with the store while the block runs. Raises LedgerError after a doubt, Failed if busy or closed."""
         if os.getpid() != self._process:
-            raise LedgerError("it was opened by another process; open it after the fork")
+            raise self.failed("it was opened by another process; open it after the fork")
         if not self._lock.acquire(timeout=PATIENCE):
             raise self.failed(f"other statements kept it busy for {PATIENCE:.0f} s")
         try:
+            if self._closed:
+                raise self.failed("it is closed")
             if self._doubt:
                 raise LedgerError(self._doubt)
             yield
@@ -53,6 +65,8 @@ class Guard:
     @contextmanager
     def closing(self) -> Iterator[None]:
         """For the block that closes the store."""
+        for call in self._at_end:
+            call()
         with self._lock:
-            self._doubt = self._doubt or "it is closed"
+            self._closed = True
             yield

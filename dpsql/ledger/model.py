@@ -30,6 +30,10 @@ class LedgerError(Rejected):
         super().__init__(message, sqlstate=INTERNAL, hint=hint)
 
 
+class LedgerUnavailable(LedgerError):
+    """It cannot be read now: locked, out of reach. That says nothing about what it holds."""
+
+
 def damaged(name: str, what: str) -> LedgerError:
     """The error for a ledger that does not prove itself."""
     return LedgerError(

@@ -23,6 +23,7 @@ from dpsql.ledger.durable import DurableLedger
 from dpsql.ledger.home import Home
 from dpsql.ledger.model import Entry, Head, Kind, LedgerError, Report, damaged
 from dpsql.ledger.places import Places, compare, marks
+from dpsql.ledger.recheck import Recheck
 from dpsql.ledger.rows import Rows
 
 
@@ -104,7 +105,9 @@ def open_(home: Home, dataset: str, anchor: Path | None) -> DurableLedger:
         audit.read_on(rows, books)
     store = home.store()
     try:
-        return DurableLedger(store, books, _opened_places(home, anchor, books), dataset)
+        ledger = DurableLedger(store, books, _opened_places(home, anchor, books), dataset)
+        store.guard.at_end(Recheck(home, store.guard.doubt).stop)
+        return ledger
     except BaseException:
         store.close()
         raise

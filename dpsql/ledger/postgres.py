@@ -22,7 +22,7 @@ from psycopg.rows import TupleRow
 
 from dpsql.ledger.guard import PATIENCE, Guard
 from dpsql.ledger.migrations import LAYOUT, STEPS, require_layout, steps
-from dpsql.ledger.model import LedgerError, damaged
+from dpsql.ledger.model import LedgerError, LedgerUnavailable, damaged
 from dpsql.ledger.rows import Cursor, Rows
 
 Connection = psycopg.Connection[TupleRow]
@@ -88,6 +88,10 @@ def _reason(error: psycopg.Error) -> str:
     state = error.sqlstate or ""
     lost = "the server cannot be reached, or the connection was lost"
     return _REASONS.get(state, f"the server refused it ({state})" if state else lost)
+
+
+def _is_transient(error: psycopg.Error) -> bool:
+    return error.sqlstate is None or error.sqlstate.startswith(_TRANSIENT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,6 +204,8 @@ class PostgresHome:
                     connection.close()  # the block's error, not another of leaving a broken transaction
                     raise
         except psycopg.Error as error:
+            if _is_transient(error):
+                raise LedgerUnavailable(f"the ledger {self.name} cannot be used: {_reason(error)}") from None
             raise damaged(self.name, _reason(error)) from None
 
     def _require_made(self, connection: Connection) -> None:
@@ -243,7 +249,7 @@ class PostgresStore:
 
     def __init__(self, home: PostgresHome) -> None:
         self._home = home
-        self._guard = Guard(home.name)
+        self.guard = Guard(home.name)
         try:
             self._connection = home.opened()
         except psycopg.Error as error:
@@ -252,7 +258,7 @@ class PostgresStore:
     @contextmanager
     def transaction(self, *, write: bool) -> Iterator[Rows]:
         """A transaction that is rolled back at the end, unless its body has committed it. Raises Failed."""
-        with self._faults(), self._guard.alone():
+        with self._faults(), self.guard.alone():
             if self._connection.closed:
                 self._connection = self._home.opened()
             self._begin(write)
@@ -280,7 +286,7 @@ class PostgresStore:
 
     def close(self) -> None:
         """Give the connection up. What was committed stays."""
-        with self._guard.closing(), suppress(psycopg.Error):
+        with self.guard.closing(), suppress(psycopg.Error):
             self._connection.close()
 
     @contextmanager
@@ -288,10 +294,10 @@ class PostgresStore:
         try:
             yield
         except LedgerError as error:
-            raise self._guard.doubt(error.message) from None
+            raise self.guard.doubt(error.message) from None
         except psycopg.Error as error:
-            if error.sqlstate is None or error.sqlstate.startswith(_TRANSIENT):
-                raise self._guard.failed(_reason(error)) from None
-            raise self._guard.doubt(_reason(error)) from None
+            if _is_transient(error):
+                raise self.guard.failed(_reason(error)) from None
+            raise self.guard.doubt(_reason(error)) from None
         except OSError as error:
-            raise self._guard.failed(error.strerror or "a file is not accessible") from None
+            raise self.guard.failed(error.strerror or "a file is not accessible") from None

@@ -20,23 +20,14 @@ from typing import Final
 from dpsql.ledger.guard import PATIENCE, Guard
 from dpsql.ledger.line import Line
 from dpsql.ledger.migrations import LAYOUT
-from dpsql.ledger.model import LedgerError, damaged
+from dpsql.ledger.model import LedgerError, LedgerUnavailable, damaged
 from dpsql.ledger.places import beside
 from dpsql.ledger.rows import Rows
-from dpsql.ledger.tables import FAULTS, build, connect, migrate, reason, rows_of
+from dpsql.ledger.tables import FAULTS, build, connect, is_transient, migrate, reason, rows_of
 
 _SHORTEST: Final = 0.0005
 _LONGEST: Final = 0.01
 """Seconds between attempts: many who wait must not take the processor from the one who works."""
-
-_TRANSIENT: Final = (
-    "SQLITE_BUSY",
-    "SQLITE_FULL",
-    "SQLITE_IOERR",
-    "SQLITE_LOCKED",
-    "SQLITE_READONLY",
-    "SQLITE_CANTOPEN",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +63,8 @@ class SqliteHome:
                 yield rows_of(connection)
                 connection.execute("ROLLBACK")
             except FAULTS as error:
+                if is_transient(error):
+                    raise LedgerUnavailable(f"the ledger {self.path} cannot be read: {reason(error)}") from None
                 raise damaged(self.name, reason(error)) from None
 
     def store(self) -> SqliteStore:
@@ -110,7 +103,7 @@ class SqliteStore:
         connection.execute("PRAGMA busy_timeout = 0")  # waiting is done here, with naps that grow
         self._connection = connection
         self._path = path
-        self._guard = Guard(str(path))
+        self.guard = Guard(str(path))
         self._line = Line(path.with_name(f"{path.name}-lock"))
         self._names = (str(path), f"{path}-wal")
         self._files = self._identities()
@@ -124,7 +117,7 @@ class SqliteStore:
         with self._faults(), self._line.turn(PATIENCE) if write else nullcontext():
             deadline, nap = time.monotonic() + PATIENCE, _SHORTEST
             while True:
-                with self._guard.alone():
+                with self.guard.alone():
                     self._check()
                     if self._begin(write, last=time.monotonic() > deadline):
                         try:
@@ -138,7 +131,7 @@ class SqliteStore:
 
     def close(self) -> None:
         """Give the connection up. What was committed stays."""
-        with self._guard.closing():
+        with self.guard.closing():
             self._connection.close()
             self._line.close()
 
@@ -147,15 +140,15 @@ class SqliteStore:
         try:
             yield
         except LedgerError as error:
-            raise self._guard.doubt(error.message) from None
+            raise self.guard.doubt(error.message) from None
         except FAULTS as error:
-            if (getattr(error, "sqlite_errorname", None) or "").startswith(_TRANSIENT):
-                raise self._guard.failed(reason(error)) from None
-            raise self._guard.doubt(reason(error)) from None
+            if is_transient(error):
+                raise self.guard.failed(reason(error)) from None
+            raise self.guard.doubt(reason(error)) from None
         except TimeoutError:
-            raise self._guard.failed(f"other programs kept it locked for {PATIENCE:.0f} s") from None
+            raise self.guard.failed(f"other programs kept it locked for {PATIENCE:.0f} s") from None
         except OSError as error:
-            raise self._guard.failed(error.strerror or "a file is not accessible") from None
+            raise self.guard.failed(error.strerror or "a file is not accessible") from None
 
     def _check(self) -> None:
         found = self._identities()

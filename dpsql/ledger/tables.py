@@ -15,7 +15,7 @@ from typing import Final
 from urllib.parse import quote
 
 from dpsql.ledger.migrations import LAYOUT, STEPS, require_layout, steps
-from dpsql.ledger.model import LedgerError
+from dpsql.ledger.model import LedgerError, LedgerUnavailable
 from dpsql.ledger.rows import Rows
 
 APPLICATION_ID: Final = 0x6470736C  # "dpsl"
@@ -82,6 +82,15 @@ _REASONS: Final = {
     "SQLITE_IOERR": "the disk reported an error",
 }
 
+_TRANSIENT: Final = (
+    "SQLITE_BUSY",
+    "SQLITE_FULL",
+    "SQLITE_IOERR",
+    "SQLITE_LOCKED",
+    "SQLITE_READONLY",
+    "SQLITE_CANTOPEN",
+)
+
 
 def rows_of(connection: sqlite3.Connection) -> Rows:
     """The tables, within the connection's transaction."""
@@ -99,6 +108,11 @@ def reason(error: Exception) -> str:
         if name.startswith(prefix):
             return words
     return f"its content is not readable ({name})"
+
+
+def is_transient(error: Exception) -> bool:
+    """Whether SQLite's error says nothing about what the file holds."""
+    return (getattr(error, "sqlite_errorname", None) or "").startswith(_TRANSIENT)
 
 
 def connect(path: Path) -> sqlite3.Connection:
@@ -123,17 +137,22 @@ def _connect(path: Path) -> sqlite3.Connection:
             check_same_thread=False,
         )
     except sqlite3.Error as error:
-        raise LedgerError(f"the ledger {path} cannot be opened: {reason(error)}") from None
+        raise _unopened(path, error) from None
     try:
         _check_identity(connection, path)
         _configure(connection, path)
     except FAULTS as error:
         connection.close()
-        raise LedgerError(f"the ledger {path} cannot be opened: {reason(error)}") from None
+        raise _unopened(path, error) from None
     except LedgerError:
         connection.close()
         raise
     return connection
+
+
+def _unopened(path: Path, error: Exception) -> LedgerError:
+    kind = LedgerUnavailable if is_transient(error) else LedgerError
+    return kind(f"the ledger {path} cannot be opened: {reason(error)}")
 
 
 def _require_file(path: Path) -> None:
