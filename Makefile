@@ -2,14 +2,16 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+SUPERSET := .venv-superset
 JOBS ?= auto
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow check format bench clean
+.PHONY: help demo test test-slow superset-test check format bench clean
 
 help:
 	@echo "make demo          set up and show the main job end to end (SERVE=1: set up, leave the proxy running)"
 	@echo "make test          set up and run the tests;  make test-slow: the long ones"
+	@echo "make superset-test  install Apache Superset into $(SUPERSET) and drive it against the proxy"
 	@echo "make check         format, lint, types, layers"
 	@echo "make bench         latency of the proxy over its backend"
 
@@ -37,6 +39,14 @@ test: $(VENV)/.test
 test-slow: $(VENV)/.test
 	$(BIN)/python -m pytest -n $(JOBS) -m slow
 
+$(SUPERSET)/.installed: tests/superset/requirements.txt tests/superset/install.sh tests/superset/superset_config.py
+	@echo "Installing Superset into $(SUPERSET) ..."
+	@PYTHON=$(PYTHON) bash tests/superset/install.sh $(SUPERSET)
+	@touch $@
+
+superset-test: $(VENV)/.test $(SUPERSET)/.installed
+	$(BIN)/python -m pytest tests/superset -m superset
+
 check: $(VENV)/.test
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -52,4 +62,4 @@ bench: $(VENV)/.test
 	$(BIN)/python -m tests.bench
 
 clean:
-	rm -rf $(VENV) build dist *.egg-info dpsql-demo
+	rm -rf $(VENV) $(SUPERSET) build dist *.egg-info dpsql-demo
