@@ -6,13 +6,14 @@ SUPERSET := .venv-superset
 JOBS ?= auto
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow superset-test check format bench clean
+.PHONY: help demo test test-slow superset-test check format docs bench clean
 
 help:
 	@echo "make demo          set up and show the main job end to end (SERVE=1: set up, leave the proxy running)"
 	@echo "make test          set up and run the tests;  make test-slow: the long ones"
 	@echo "make superset-test  install Apache Superset into $(SUPERSET) and drive it against the proxy"
 	@echo "make check         format, lint, types, layers"
+	@echo "make docs          the documents as a site, in site/"
 	@echo "make bench         latency of the proxy over its backend"
 
 define installed
@@ -53,10 +54,16 @@ check: $(VENV)/.test
 	$(BIN)/mypy
 	$(BIN)/mypy tests/clients/conftest.py
 	$(BIN)/lint-imports --no-cache
+	$(BIN)/hadolint docker/Dockerfile
+	$(BIN)/shellcheck docker/*.sh docker/postgres/*.sh
+	$(BIN)/check-jsonschema --builtin-schema vendor.compose-spec docker/compose.*.yaml
 
 format: $(VENV)/.test
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+docs: $(VENV)/.test
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
 
 bench: $(VENV)/.test
 	$(BIN)/python -m tests.bench

@@ -65,6 +65,7 @@ class Proxy:
 
 @click.group(invoke_without_command=True)
 @click.option("--serve", "stay", is_flag=True, help="Leave the proxy running and print the psql command to type.")
+@click.option("--prepare", "only_prepare", is_flag=True, help="Only make database, policy and ledger.")
 @click.option(
     "--folder",
     type=click.Path(path_type=Path, file_okay=False),
@@ -73,12 +74,14 @@ class Proxy:
     help="Where database, policy and ledger are made anew.",
 )
 @click.pass_context
-def demo(context: click.Context, stay: bool, folder: Path) -> None:
+def demo(context: click.Context, stay: bool, only_prepare: bool, folder: Path) -> None:
     """Show the main job end to end on the flights that left New York in 2013."""
     if context.invoked_subcommand is not None:
         return
     _require_psycopg()
     place = prepare(folder)
+    if only_prepare:
+        return
     listen = f"127.0.0.1:{_port() if stay else 0}"
     previous = signal.signal(signal.SIGTERM, _leave)
     try:
