@@ -1,7 +1,7 @@
 """`dpsql init`: drafts a policy from a database's catalog.
 
-Decides where the draft goes and what a newcomer is told to do next. It reads names, types and constraints, never data
-values.
+Decides where the draft goes and what a newcomer is told to do next. It reads names, types and constraints; data values
+only under `--profile-with-epsilon`, through the proxy's own mechanisms, debited like any other statement.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
@@ -16,7 +17,9 @@ import click
 
 from dpsql.backends.outline import read_outline
 from dpsql.backends.parquet import copy_parquet
+from dpsql.commands.init_profile import profile
 from dpsql.errors import BAD_PARAMETER, UNDEFINED_COLUMN, Rejected
+from dpsql.policy.amounts import MAX_EPSILON
 from dpsql.policy.draft import Plan, Source, dataset_name, draft, plan
 from dpsql.policy.draft_relations import relations
 from dpsql.policy.draft_units import candidates
@@ -48,7 +51,10 @@ class _Place:
 @click.option("--force", is_flag=True, help="Overwrite the policy file.")
 @click.option("--unit", help="Whom to protect: TABLE.COLUMN, or `row` only if nobody has two rows.")
 @click.option("--into", type=click.Path(path_type=Path), help="For Parquet: the new DuckDB file to copy them into.")
-def init(source: str, output: Path | None, force: bool, unit: str | None, into: Path | None) -> None:
+@click.option("--profile-with-epsilon", "epsilon", help="Measure bounds and values; spends this of the budget.")
+def init(
+    source: str, output: Path | None, force: bool, unit: str | None, into: Path | None, epsilon: str | None
+) -> None:
     """Draft a policy for SOURCE: a DuckDB file, Parquet (a file or a folder), or postgresql://...
 
     \b
@@ -59,13 +65,19 @@ def init(source: str, output: Path | None, force: bool, unit: str | None, into: 
     if output is not None and output.exists() and not force:
         hint = "Name another file with -o, or overwrite it with --force."
         raise Rejected(f"There is a file {output} already.", sqlstate=BAD_PARAMETER, hint=hint)
+    amount = None if epsilon is None else _amount(epsilon)
     place = _place(source, into)
     outline = read_outline(place.url)
     made = _plan(outline, unit)
     folder = Path() if output is None else output.parent
     name = dataset_name(place.stem if output is None else output.stem)
     told = Source(place.given, place.backend(folder), name, _shown(output), place.notes)
-    text = draft(made, told)
+    measured = None
+    if amount is not None:
+        if output is None:
+            raise click.UsageError("--profile-with-epsilon needs --output: its ledger is kept beside the policy.")
+        measured = profile(made, place.url, name, output, amount)
+    text = draft(made, told, measured)
     if output is None:
         click.echo(text, nl=False)
     else:
@@ -77,6 +89,16 @@ def _shown(output: Path | None) -> str:
     return "policy.yaml" if output is None else str(output)
 
 
+def _amount(text: str) -> Decimal:
+    try:
+        amount = Decimal(text)
+    except InvalidOperation:
+        amount = Decimal(0)
+    if not amount.is_finite() or not 0 < amount <= MAX_EPSILON:
+        raise click.BadParameter(f"write a number above 0, not {text!r}", param_hint="--profile-with-epsilon")
+    return amount
+
+
 def _place(source: str, into: Path | None) -> _Place:
     if source.startswith(("postgresql://", "postgres://")):
         notes = _password_notes(source)
@@ -86,7 +108,7 @@ def _place(source: str, into: Path | None) -> _Place:
         path = _copied(path, into)
     elif into is not None:
         raise click.UsageError("--into is for Parquet only: a DuckDB file is served where it is.")
-    return _Place(str(path), f"duckdb:{path}", path.stem, path)
+    return _Place(str(path), f"duckdb:{path.absolute()}", path.stem, path)
 
 
 def _copied(source: Path, into: Path | None) -> Path:

@@ -102,7 +102,7 @@ def _head(source: Source, measured: Measured | None) -> Iterator[str]:
         yield "# No data value was read."
     else:
         yield f"# What is marked `measured` was released with differential privacy, epsilon {measured.epsilon} in all;"
-        yield "# the ledger holds it. No data value was read otherwise."
+        yield "# the ledger holds it. Nearly all units lie within measured bounds. No data value was read otherwise."
     yield "#"
     yield from advice_to_decide(source.file)
     yield from (f"# {note}" for note in source.notes)
@@ -173,7 +173,7 @@ def _table(made: Plan, name: str, measured: Measured | None) -> Iterator[str]:
     yield from _unit(made, name)
     rows = measured.rows.get(name) if measured is not None else None
     if rows is not None and measured is not None and rows < max(measured.rows.values()):
-        note = f"measured with epsilon {measured.share}: 95 of 100 units have no more rows"
+        note = f"measured with epsilon {measured.share}: nearly all units have no more rows"
         yield noted(f"    max_rows_per_group: {rows}", note)
     lines = list(columns(facts, _key_columns(made, name), _references(made, name), measured))
     if any(not line.lstrip().startswith("#") for line in lines):
