@@ -22,6 +22,7 @@ from zoneinfo import ZoneInfo
 from dpsql.backends import Backend, open_backend
 from dpsql.backends import Cancel as Interruptible
 from dpsql.backends.inspect import inspect
+from dpsql.backends.slots import slotted
 from dpsql.catalog.catalog import Catalog, Catalogs
 from dpsql.compiler import Compiled, Terms, advice, compile_statement, explain, reads_clock
 from dpsql.compiler.clock import hour_of
@@ -201,6 +202,10 @@ class Engine:
     def system_relations(self, user: str) -> Mapping[str, Callable[[], Relation]]:
         """The ledger's public relations as this user sees them, by name; read when they are called."""
         return system_relations(self.policy, self.ledger, user)
+
+    def check_settings(self, user: str, settings: Settings) -> None:
+        """Raises Rejected 22023 for settings that no statement of this user may have."""
+        self._terms(self._asker(user, public_only=True), settings)
 
     def budget(self, user: str) -> Relation:
         """The user's budget and the dataset's: granted, spent, left."""
@@ -453,13 +458,14 @@ class Engine:
         cancel: Cancel,
     ) -> Release:
         def fetch(sql: str, keys: int) -> ExactCells:
-            return self.backend.fetch(sql, keys, max(deadline - time.monotonic(), 0.001), cancel)
+            return self.backend.fetch(sql, keys, max(end - time.monotonic(), 0.001), cancel)
 
         width = len(planned.keys)
         queries = ready.queries.get(planned.id) or self._emitted(planned, derived)
-        cells = fetch(queries[0], width) if planned.has_cells else ExactCells((), ())
-        weights = tuple(fetch(sql, width + 1) for sql in queries[int(planned.has_cells) :])
-        made = release(planned, cells, reservation, weights)
+        with slotted(self.policy.server.time_slot, deadline, cancel) as end:
+            cells = fetch(queries[0], width) if planned.has_cells else ExactCells((), ())
+            weights = tuple(fetch(sql, width + 1) for sql in queries[int(planned.has_cells) :])
+            made = release(planned, cells, reservation, weights)
         self.ledger.record(reservation, made, ready.shapes.get(planned.id))
         return made
 

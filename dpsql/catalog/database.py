@@ -23,6 +23,7 @@ from dpsql.catalog.rows import Rows
 from dpsql.catalog.snapshot import FUNCTION_TEXTS, KEYWORDS, SCHEMAS, CatalogRelation, library, snapshot
 from dpsql.errors import CANCELLED, NOT_SUPPORTED, TOO_COMPLEX, Rejected
 from dpsql.remainder.deadlines import Watchdog
+from dpsql.remainder.pool import explained
 
 MAX_SECONDS = 5.0
 MAX_ROWS = 50_000
@@ -152,6 +153,10 @@ def _cells(name: str, default: object, rows: Sequence[Mapping[str, object]]) -> 
 
 
 def _unsupported(error: duckdb.Error) -> Rejected:
+    """What Postgres reports too is told as it does: a division by zero, a number out of range, a bad pattern."""
+    known = explained(error)
+    if isinstance(known, Rejected) and not isinstance(error, duckdb.ConversionException):
+        return known
     log.info("a catalog query cannot be answered: %s", type(error).__name__)
     return Rejected(
         "this catalog query is not supported",

@@ -36,6 +36,8 @@ def expression(node: exp.Expr) -> exp.Expr:
             return _subscripts(node)
         case exp.EQ() | exp.NEQ():
             return _compared(node)
+        case exp.Div():
+            return _division(node)
         case exp.Column() if name_of(node.this) == "tableoid":
             return _table_oid(node)
         case _:
@@ -78,6 +80,32 @@ def _compared(node: exp.EQ | exp.NEQ) -> exp.Expr:
     return node
 
 
+def _division(node: exp.Div) -> exp.Expr:
+    """Of whole numbers without the rest, as in Postgres; by zero an error, where DuckDB says infinity."""
+    if _is_whole(node.this) and _is_whole(node.expression):
+        return exp.IntDiv(this=node.this.copy(), expression=node.expression.copy())
+    divisor = exp.Anonymous(this=f"{PREFIX}nonzero", expressions=[node.expression.copy()])
+    return exp.Div(this=node.this.copy(), expression=divisor)
+
+
+def _is_whole(node: exp.Expr) -> bool:
+    """Whether an expression is an integer, as far as its text tells."""
+    match node:
+        case exp.Literal():
+            return not node.is_string and node.is_int
+        case exp.Column():
+            return _column_type(node) in _WHOLE
+        case exp.Cast():
+            return node.is_type(*exp.DataType.INTEGER_TYPES)
+        case exp.Add() | exp.Sub() | exp.Mul() | exp.Mod() | exp.IntDiv():
+            return _is_whole(node.this) and _is_whole(node.expression)
+        case exp.Paren() | exp.Neg():
+            return _is_whole(node.this)
+        case _:
+            return isinstance(node, exp.Count | exp.Length)
+
+
+_WHOLE = (20, 21, 23, 26)
 _REGPROC = 24
 
 

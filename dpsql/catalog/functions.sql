@@ -27,6 +27,7 @@ CREATE VIEW pgc.z_key AS
      WHERE a.attrelid = c.confrelid AND list_contains(c.confkey, a.attnum)) AS z_parent_columns
   FROM pgc.pg_constraint c;
 
+CREATE MACRO pgf_nonzero(x) AS CASE WHEN x = 0 THEN error('Division by zero') ELSE x END;
 CREATE MACRO pgf_type_name(x) AS (
   SELECT CASE WHEN z_array THEN (SELECT z_shown FROM pgc.z_type e WHERE e.z_oid = z.z_element) || '[]' ELSE z_shown END
   FROM pgc.z_type z WHERE z_oid = x);

@@ -160,6 +160,10 @@ class Current:
         with self._using() as engine:
             return engine.explain(user, text, offset, settings, parameters, format)
 
+    def check_settings(self, user: str, settings: Settings) -> None:
+        with self._using() as engine:
+            engine.check_settings(user, settings)
+
     def budget(self, user: str) -> Relation:
         with self._using() as engine:
             return engine.budget(user)

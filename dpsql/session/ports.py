@@ -116,6 +116,10 @@ class Engine(Protocol):
         format: Literal["text", "json"],
     ) -> Relation: ...
 
+    def check_settings(self, user: str, settings: Settings) -> None:
+        """Raises Rejected 22023 for settings that no statement of this user may have."""
+        ...
+
     def budget(self, user: str) -> Relation: ...
 
     def system_relations(self, user: str) -> Mapping[str, Callable[[], Relation]]:

@@ -94,6 +94,10 @@ def run(state: State, statement: Statement, parameters: WireParameters = ()) -> 
             return run(state, prepared.statement, commands.arguments(name, prepared, arguments))
         case kinds.Declare():
             return _declare(state, statement)
+        case kinds.Set(name, value) if name.lower().startswith("dpsql."):
+            wanted = settings.assign(state.transaction.values, name, value, state.defaults)
+            state.engine.check_settings(state.user, settings.for_engine(wanted))
+            return commands.run(state, statement)
         case _:
             return commands.run(state, statement)
 

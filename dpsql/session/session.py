@@ -34,6 +34,7 @@ class Session:
         self, engine: Engine, user: str, database: str, parameters: Iterable[tuple[str, str]] = (), pid: int = 0
     ) -> None:
         values = startup.settings(engine.parameters, user, parameters)
+        engine.check_settings(user, settings.for_engine(values))
         self._state = State(engine, engine.catalog(user), user, database, pid, values, Transaction(values))
         self._reported = settings.reported(values)
         self._skipping = False

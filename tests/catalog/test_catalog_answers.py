@@ -321,7 +321,7 @@ def test_dpsql_budget_is_asked_each_time(catalog: Catalog) -> None:
     ],
 )
 def test_refusals_are_clean(catalog: Catalog, monkeypatch: pytest.MonkeyPatch, text: str, sqlstate: str) -> None:
-    monkeypatch.setattr("dpsql.catalog.database.MAX_SECONDS", 0.5)
+    monkeypatch.setattr("dpsql.catalog.database.MAX_SECONDS", 3.0)
     assert catalog.is_catalog(text)
     with pytest.raises(Rejected) as caught:
         catalog.answer(text, (), CONTEXT)
@@ -349,3 +349,30 @@ def test_one_catalog_for_each_user() -> None:
 def test_declared_parameter_types_win(catalog: Catalog) -> None:
     described = catalog.describe("SELECT 1 FROM pg_class WHERE oid = $1", (SqlType(Kind.INT8),), CONTEXT)
     assert described.parameter_types == (SqlType(Kind.INT8),)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("7 / 2", 3),
+        ("-7 / 2", -3),
+        ("7 / -2 + count(*) / 1 * 0", -3),
+        ("7 / 2.0", Decimal("3.5")),
+        ("(7 / 2)::text", "3"),
+        ("max(oid) / max(oid)", 1),
+        ("NULL / 2", None),
+    ],
+)
+def test_division(catalog: Catalog, text: str, value: object) -> None:
+    (found,), *_ = rows(catalog, f"SELECT {text} FROM pg_class")
+    assert found == value
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["1 / 0", "1.5 / 0", "1 / 0.0", "1 % 0", "mod(1, 0)", "count(*) / 0", "max(oid) / min(0)", "1.5::float8 / 0"],
+)
+def test_division_by_zero(catalog: Catalog, text: str) -> None:
+    with pytest.raises(Rejected) as error:
+        rows(catalog, f"SELECT {text} FROM pg_class")
+    assert error.value.sqlstate == "22012"

@@ -101,6 +101,10 @@ class FakeEngine:
         self.recalls.append(text)
         return again.serial == self.serial
 
+    def check_settings(self, user: str, settings: Settings) -> None:
+        if settings.epsilon is not None and settings.epsilon > 100:
+            raise Rejected("epsilon is above the 100 that a statement of yours may cost", sqlstate="22023")
+
     def budget(self, user: str) -> Relation:
         return Relation((Column("user", TEXT), Column("left", TEXT)), ((user, "14"),))
 

@@ -294,3 +294,13 @@ def test_startup_parameters() -> None:
 def test_startup_parameters_that_are_refused(parameter: tuple[str, str]) -> None:
     with pytest.raises(Rejected):
         Client(FakeEngine(), [parameter])
+
+
+def test_a_price_that_is_not_allowed_is_refused_at_once() -> None:
+    client = Client()
+    for text in ("SET dpsql.epsilon = 101", "SET LOCAL dpsql.epsilon = '1000'", "SET SESSION dpsql.epsilon TO 101"):
+        assert client.query(text) == ["error 22023", "ready I"]
+    assert client.value("SHOW dpsql.epsilon") == "default"
+    assert client.query("SET dpsql.epsilon = 100") == ["'SET'", "ready I"]
+    with pytest.raises(Rejected):
+        Client(parameters=[("options", "-c dpsql.epsilon=101")])
