@@ -22,6 +22,8 @@ COMMANDS = {
     "query": "dpsql.commands.query:query",
     "explain": "dpsql.commands.explain:explain",
     "budget": "dpsql.commands.budget:budget",
+    "audit": "dpsql.commands.audit:audit",
+    "refresh": "dpsql.commands.refresh:refresh",
     "ledger": "dpsql.commands.ledger:ledger",
     "password": "dpsql.commands.password:password",
     "import": "dpsql.commands.import_:import_",

@@ -143,7 +143,7 @@ class Engine:
         self._zone = ZoneInfo(self.policy.timezone)
         public = {name: t.rows for name, t in schema.tables.items() if t.rows is not None}
         self.pool = Pool(public)
-        self._surroundings = Surroundings(schema)
+        self._surroundings = Surroundings(schema, ledger.refreshes())
         self._replays = Recent()
         self._catalogs = Catalogs(schema)
         self._compiled = lru_cache(maxsize=512)(self._compile)

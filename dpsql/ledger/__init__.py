@@ -6,9 +6,10 @@ URL becomes a ledger. Serving opens, only `dpsql ledger init` makes one.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
-from dpsql.ledger import opening
+from dpsql.ledger import audit, opening
 from dpsql.ledger.home import Home
 from dpsql.ledger.model import (
     Ask,
@@ -45,6 +46,7 @@ __all__ = [
     "Spending",
     "account_of",
     "anchor_of",
+    "history",
     "home_of",
     "init_ledger",
     "open_ledger",
@@ -65,6 +67,12 @@ def open_ledger(url: str, dataset: str, anchor: str | None = None) -> Ledger:
 def verify_ledger(url: str, dataset: str, anchor: str | None = None) -> Report:
     """Verify the whole ledger without changing it. Raises LedgerError with the first thing that is wrong."""
     return opening.verify(home_of(url, dataset), dataset, anchor_of(anchor))
+
+
+def history(url: str, dataset: str, anchor: str | None = None) -> Iterator[Entry]:
+    """All entries in order, each verified before it is given; an error at the end says that all is void."""
+    with opening.proving(home_of(url, dataset), dataset, anchor_of(anchor), thorough=False) as (rows, books):
+        yield from audit.reading(rows, books)
 
 
 def account_of(user: str, role: str, shared: bool) -> str:

@@ -34,7 +34,7 @@ class Books:
     """The state that the entries so far add up to. It changes only by `post`, which checks what it is given.
 
     `rho_gated`: some debit was gated by rho, so its epsilon may be unknown and epsilons can no longer gate. `policy`:
-    the content of the last POLICY entry. `checkpoint`: the id of the last CHECKPOINT.
+    the content of the last POLICY entry. `checkpoint`: the id of the last CHECKPOINT. `refreshes`: how many there were.
     """
 
     first: Entry | None = None
@@ -47,6 +47,7 @@ class Books:
     debits: int = 0
     releases: int = 0
     checkpoint: int = 0
+    refreshes: int = 0
 
     @property
     def head(self) -> Head:
@@ -87,6 +88,8 @@ class Books:
                 self.accepted.clear()
             case Kind.ACCEPT:
                 self.accepted.add(entry.content)
+            case Kind.REFRESH:
+                self.refreshes += 1
             case Kind.CHECKPOINT:
                 self.checkpoint = entry.id
             case Kind.OPEN | Kind.CLOCK | Kind.RESTORE:
@@ -175,8 +178,11 @@ def digest(body: bytes) -> str:
 
 
 def to_bytes(books: Books) -> bytes:
-    """All that the books hold but their first and last entry, which the chain proves; canonical."""
-    document = {
+    """All that the books hold but their first and last entry, which the chain proves; canonical.
+
+    Refreshes are named only where there are some: ledgers from before there were any prove themselves as ever.
+    """
+    document: dict[str, object] = {
         "accepted": sorted(books.accepted),
         "accounts": {name: [c.epsilon, c.rho, c.delta] for name, c in books.accounts.items()},
         "debits": books.debits,
@@ -185,6 +191,8 @@ def to_bytes(books: Books) -> bytes:
         "releases": books.releases,
         "rho_gated": books.rho_gated,
     }
+    if books.refreshes:
+        document["refreshes"] = books.refreshes
     return json.dumps(document, sort_keys=True, separators=(",", ":")).encode("ascii")
 
 
@@ -200,3 +208,4 @@ def restore(books: Books, body: bytes, first: Entry, checkpoint: Entry) -> None:
     books.policy = document["policy"]
     books.rho_gated = document["rho_gated"]
     books.debits, books.releases = document["debits"], document["releases"]
+    books.refreshes = document.get("refreshes", 0)

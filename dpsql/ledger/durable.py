@@ -245,6 +245,13 @@ class DurableLedger:
         with self._reading():
             return digest(terms.encode()) in self._books.accepted
 
+    def refresh(self) -> Entry:
+        return self._decree(draft(Kind.REFRESH))
+
+    def refreshes(self) -> int:
+        with self._reading():
+            return self._books.refreshes
+
     def accept_clock(self) -> Entry:
         def believe(rows: Rows, books: Books) -> Entry:
             last = _last(books)

@@ -89,6 +89,8 @@ class Kind(Enum):
     ACCEPT = "accept"
     RESTORE = "restore"
     """A backup took the place of a lost ledger; its cost is what the anchor knows to have been spent since."""
+    REFRESH = "refresh"
+    """The data have changed: what was kept before is not given again."""
     CHECKPOINT = "checkpoint"
     """The hash of all that the entries before it add up to, so that they need not be read again at every start."""
 
@@ -356,6 +358,14 @@ class Ledger(Protocol):
 
     def is_accepted(self, terms: str) -> bool:
         """Whether `accept` was given these terms since others were followed."""
+        ...
+
+    def refresh(self) -> Entry:
+        """The operator's word: the data have changed. An entry."""
+        ...
+
+    def refreshes(self) -> int:
+        """How often the data have changed by the operator's word."""
         ...
 
     def accept_clock(self) -> Entry:

@@ -1,4 +1,4 @@
-"""The audit trail: one line of JSON for each statement, and counts for the operator's metrics.
+"""The audit trail: a line of JSON for each statement, login and logout, and counts for the operator's metrics.
 
 Decides what is told of a statement: who, its fingerprint, price, outcome, whether it was answered from what was kept.
 Must never hold a value from the data, nor a message that quotes a statement; the text itself only where the policy
@@ -27,6 +27,7 @@ from dpsql.types import Cost, Reservation
 AUDIT: Final = logging.getLogger("dpsql.audit")
 
 Outcome = Literal["answered", "refused", "failed", "cancelled"]
+Event = Literal["login", "login refused", "logout"]
 
 
 @dataclass(slots=True)
@@ -89,6 +90,27 @@ def statement(user: str, text: str, log_text: bool) -> Iterator[Line]:
         _write(user, text, log_text, line, start, error)
         raise
     _write(user, text, log_text, line, start, None)
+
+
+@contextmanager
+def session(user: str) -> Iterator[None]:
+    """For the block that serves a user who has logged in: a line at its beginning and one at its end."""
+    _event("login", user)
+    start = time.monotonic()
+    try:
+        yield
+    finally:
+        _event("logout", user, seconds=round(time.monotonic() - start, 3))
+
+
+def login_refused(user: str | None, sqlstate: str) -> None:
+    """The line of a login that failed. `user`: never a name that only the client knows."""
+    _event("login refused", user, sqlstate=sqlstate)
+
+
+def _event(name: Event, user: str | None, **what: object) -> None:
+    at = datetime.now(UTC).isoformat(timespec="milliseconds")
+    AUDIT.info("%s", json.dumps({"at": at, "event": name, "user": user, **what}))
 
 
 @contextmanager

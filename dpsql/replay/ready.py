@@ -46,10 +46,14 @@ class Ready:
 
 
 class Surroundings:
-    """One policy's, as its engine found the public tables; safe to use from several threads."""
+    """One policy's, as its engine found the public tables; safe to use from several threads.
 
-    def __init__(self, schema: Schema) -> None:
+    `refreshes`: how often the operator has said that the data have changed.
+    """
+
+    def __init__(self, schema: Schema, refreshes: int = 0) -> None:
         self._schema = schema
+        self._epoch = (schema.policy.epoch, refreshes) if refreshes else schema.policy.epoch
         self._public = {name: table.rows for name, table in schema.tables.items() if table.rows is not None}
         self._print = lru_cache(maxsize=None)(self._print_of)
 
@@ -85,7 +89,7 @@ class Surroundings:
         """Which data, read how."""
         policy = self._schema.policy
         joined = sorted(name for name in self._public if f"scan({name} " in planned.canonical)
-        return policy.dataset, policy.epoch, policy.timezone, [self._print(name, False) for name in joined]
+        return policy.dataset, self._epoch, policy.timezone, [self._print(name, False) for name in joined]
 
     def _print_of(self, table: str, declared: bool) -> str:
         """A hash of a public table's snapshot, or of what the policy declares of a table."""

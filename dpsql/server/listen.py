@@ -11,11 +11,12 @@ import logging
 import socket
 import traceback
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import cast
 
 from dpsql.errors import TOO_MANY_CONNECTIONS, DpsqlError, Failed, Rejected
+from dpsql.ledger import trail
 from dpsql.pgwire import messages as m
 from dpsql.pgwire.connection import Connection
 from dpsql.server.cancel import CancelKeys, number_of
@@ -152,11 +153,25 @@ class Server:
             if isinstance(packet, m.CancelRequest):
                 await self._cancel(packet)
                 return
-            identity = await login.prove(packet, self._users, self._limits)
-        with self._sessions.seat(), self._known(identity.user):
-            if identity.user not in self._users():
-                raise Rejected("the policy no longer allows this session", sqlstate=SHUTDOWN)
-            await self._session(channel, connection, identity)
+            with self._refused(packet.get("user")):
+                identity = await login.prove(packet, self._users, self._limits)
+        with ExitStack() as seats:
+            with self._refused(identity.user):
+                seats.enter_context(self._sessions.seat())
+                seats.enter_context(self._known(identity.user))
+                if identity.user not in self._users():
+                    raise Rejected("the policy no longer allows this session", sqlstate=SHUTDOWN)
+            with trail.session(identity.user):
+                await self._session(channel, connection, identity)
+
+    @contextmanager
+    def _refused(self, user: str | None) -> Iterator[None]:
+        """The audit trail's line of a login that fails in the block; a name that nobody has is not repeated there."""
+        try:
+            yield
+        except Rejected as error:
+            trail.login_refused(user if user in self._users() else None, error.sqlstate)
+            raise
 
     @contextmanager
     def _known(self, user: str) -> Iterator[None]:

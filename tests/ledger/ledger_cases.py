@@ -74,6 +74,7 @@ def answer(ledger: Ledger, user: str, key: str, cost: Cost = COST) -> Release:
     if isinstance(result, Reservation):
         ledger.record(result, release(key))
         return release(key)
+    assert isinstance(result, Release)
     return result
 
 

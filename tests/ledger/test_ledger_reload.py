@@ -156,8 +156,8 @@ def waited(log: Path, what: str, count: int = 1) -> str:
     raise AssertionError(log.read_text())
 
 
-def connected(port: int, user: str) -> psycopg.Connection[tuple[object, ...]]:
-    conninfo = f"host=127.0.0.1 port={port} user={user} password=secret dbname=flights"
+def connected(port: int, user: str, password: str = "secret") -> psycopg.Connection[tuple[object, ...]]:
+    conninfo = f"host=127.0.0.1 port={port} user={user} password={password} dbname=flights"
     return psycopg.connect(conninfo, autocommit=True)
 
 

@@ -91,7 +91,21 @@ def test_served(tmp_path: Path) -> None:
             metrics = dict(line.rsplit(" ", 1) for line in response.read().decode().splitlines())
         with pytest.raises(HTTPError, match="404"):
             urlopen(url.replace("/metrics", "/"))
-    lines = [json.loads(line) for line in audit.read_text().splitlines()]
+        with pytest.raises(psycopg.OperationalError, match="password"):
+            connected(port, "alice", "wrong")
+        with pytest.raises(psycopg.OperationalError, match="password"):
+            connected(port, "mallory")
+    everything = [json.loads(line) for line in audit.read_text().splitlines()]
+    events = [(line["event"], line["user"], line.get("sqlstate")) for line in everything if "event" in line]
+    assert events == [
+        ("login", "alice", None),
+        ("logout", "alice", None),
+        ("login refused", "alice", "28P01"),
+        ("login refused", None, "28P01"),
+    ]
+    assert "mallory" not in audit.read_text()
+    assert "wrong" not in audit.read_text()
+    lines = [line for line in everything if "event" not in line]
     assert [line["outcome"] for line in lines[:3]] == ["answered", "answered", "refused"]
     assert [(line["releases"], line["replayed"]) for line in lines[:2]] == [(1, 0), (0, 1)]
     assert lines[0]["statement"] == lines[1]["statement"] != lines[2]["statement"]
