@@ -21,7 +21,7 @@ from math import ceil, floor, prod
 from typing import Any
 
 from dpsql.compiler.algebra import Call, Case, Domain, Expr, Lit
-from dpsql.compiler.bind.temporal import from_epoch, moved, next_value, part_value
+from dpsql.compiler.calendar import from_epoch, moved, next_value, part_value
 from dpsql.compiler.domains import moment, number
 from dpsql.types import Kind, Relation, SqlType, Value
 
@@ -178,6 +178,9 @@ def is_whole(key: Expr) -> bool:
     """Whether every value is a whole number."""
     if key.type.is_integer:
         return True
+    if isinstance(key, Case):
+        results = [v for _, v in key.branches] + ([] if key.default is None else [key.default])
+        return all(is_whole(v) or _is_whole_literal(v) for v in results)
     if not isinstance(key, Call):
         return False
     if key.op in _ROUNDINGS:

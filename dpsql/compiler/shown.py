@@ -42,7 +42,9 @@ def _literal(value: object) -> str:
         return "NULL"
     if isinstance(value, str | date):
         return "'" + str(value).replace("'", "''") + "'"
-    return str(value).upper() if isinstance(value, bool) else f"{value:g}" if isinstance(value, float) else str(value)
+    if isinstance(value, bool):
+        return "TRUE" if value else "FALSE"
+    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _call(call: Call) -> str:
@@ -59,8 +61,8 @@ def _call(call: Call) -> str:
         case "extract":
             return f"EXTRACT({_word(args[0])} FROM {shown(args[1])})"
         case "add_interval":
-            counts = [p.value for p in args[1:] if isinstance(p, Lit)]
-            amount = " ".join(f"{n} {unit}" for n, unit in zip(counts, _UNITS, strict=True) if n)
+            counts = [_word(p) for p in args[1:]]
+            amount = " ".join(f"{n} {unit}" for n, unit in zip(counts, _UNITS, strict=True) if n != "0")
             return f"{_operand(args[0])} + INTERVAL '{amount or 0}'"
         case "date_bin":
             return f"date_bin('{_word(args[0])} microseconds', {shown(args[1])}, {shown(args[2])})"

@@ -22,7 +22,7 @@ from math import ceil, floor
 from typing import Final
 
 from dpsql.compiler.algebra import Call, Col, Expr, Filter, Join, Lit, Node, Project, Scan, canonical
-from dpsql.compiler.bind.temporal import next_value, truncate_value
+from dpsql.compiler.calendar import next_value, truncate_value
 from dpsql.compiler.domains import moment, number
 from dpsql.compiler.keys import KeyDomain, Listed, WholeNumbers, key_domain
 from dpsql.compiler.plan import Key

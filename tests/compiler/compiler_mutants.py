@@ -21,7 +21,8 @@ from dpsql.compiler.bind.scope import Source
 from dpsql.compiler.cells import Grid
 from dpsql.compiler.emit import relation as relations
 from dpsql.compiler.emit import release as emitted
-from dpsql.compiler.emit.common import DerivedRows, Dialect
+from dpsql.compiler.emit.common import DerivedRows
+from dpsql.compiler.emit.dialect import Dialect
 from dpsql.compiler.emit.rows import RowLevel
 from dpsql.compiler.plan import Measurement, PlannedRelease
 from dpsql.dp.sensitivity import L1, L2, ContributionBound, Sensitivity, radius

@@ -207,6 +207,29 @@ MEMBERS = (
 """Conditions with subqueries, each after the alias of the query around it that it reads."""
 
 
+TEXT_FORMS = (
+    "SUBSTRING({0}, 1, 2)",
+    "COALESCE({0}, 'none')",
+    "NULLIF({0}, '')",
+    "TRIM({0})",
+    "{0} || '-' || {1}",
+    "CONCAT_WS('/', {0}, {0})",
+    "UPPER(RIGHT({0}, 2))",
+    "REPLACE({0}, 'o', '0')",
+    "LPAD({0}, 3, '*')",
+    "SPLIT_PART({0}, ' ', 1)",
+)
+TIME_FORMS = (
+    "DATE_TRUNC('{1}', {0})",
+    "DATE_TRUNC('{1}', {0})",
+    "DATE_BIN('5 days', {0}, '2020-01-01')",
+    "TO_CHAR({0}, 'YYYY-MM')",
+    "TO_CHAR({0}, 'Dy HH24')",
+    "TO_TIMESTAMP(FLOOR(EXTRACT(epoch FROM {0}) / 86400) * 86400)",
+    "(EXTRACT(year FROM {0}) * 100 + EXTRACT(month FROM {0}))",
+)
+
+
 class Writer:
     """Writes one random statement at a time."""
 
@@ -298,7 +321,8 @@ class Writer:
     def _period(self) -> str | None:
         column = self._column("time")
         unit = self.random.choice(("year", "quarter", "month", "week", "day"))
-        return None if column is None else f"DATE_TRUNC('{unit}', {column})"
+        form = self.random.choice(("DATE_TRUNC('{1}', {0})", *TIME_FORMS))
+        return None if column is None else form.format(column, unit)
 
     def _part(self) -> str | None:
         column = self._column("time")
@@ -311,8 +335,9 @@ class Writer:
 
     def _text_key(self) -> str | None:
         column = self._column("text")
-        form = self.random.choice(("SUBSTRING({}, 1, 2)", "COALESCE({}, 'none')", "NULLIF({}, '')", "TRIM({})"))
-        return None if column is None else form.format(column)
+        form = self.random.choice(TEXT_FORMS)
+        other = self.random.choice([p.sql for p in self.places if p.family in ("text", "bool")] or ["'a'"])
+        return None if column is None else form.format(column, other)
 
     def _integer(self, form: str) -> str | None:
         column = self._named(("age", "qty", "level", "i_line", "i_qty", "big"))
@@ -417,7 +442,7 @@ class Writer:
                 f"EXTRACT(day FROM {time} + INTERVAL '1 month 3 days')",
             ]
         if text is not None:
-            forms.append(f"LENGTH({text})")
+            forms += [f"LENGTH({text})", f"STRPOS({text}, 'o')"]
         return self.random.choice(forms)
 
     def condition(self, depth: int) -> str:

@@ -27,6 +27,7 @@ from dpsql.compiler.bind.context import (
     pair,
     same_type,
 )
+from dpsql.compiler.bind.intervals import is_interval
 from dpsql.compiler.bind.numbers import arithmetic, cast_number, extremum_domain, fold, numeric, sql_type
 from dpsql.compiler.bind.text import as_text
 from dpsql.compiler.parse import only, refuse
@@ -37,7 +38,7 @@ def _arithmetic(op: Op) -> Rule:
     def rule(node: exp.Expr, context: Context) -> Expr:
         only(node, "expression", "typed", "safe")
         left, right = node.this, node.args["expression"]
-        if op in ("add", "sub") and (temporal.is_interval(right) or temporal.is_interval(left)):
+        if op in ("add", "sub") and (is_interval(right) or is_interval(left)):
             return temporal.shift(op, node, context)
         a, b = pair(left, right, context)
         if op == "sub" and a.type.is_time and b.type.is_time:

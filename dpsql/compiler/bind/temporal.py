@@ -6,9 +6,7 @@ no part or interval can leave what either backend holds. Intervals are constants
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from datetime import date, datetime, timedelta
-from decimal import Decimal
+from datetime import datetime, timedelta
 from fractions import Fraction
 
 from sqlglot import exp
@@ -17,8 +15,11 @@ from dpsql.compiler import domains
 from dpsql.compiler.algebra import Call, Domain, Expr, Lit, Op, canonical
 from dpsql.compiler.bind import literals
 from dpsql.compiler.bind.context import Context, Rule, bind, constant, number
+from dpsql.compiler.bind.intervals import interval_of, is_interval
 from dpsql.compiler.bind.numbers import arithmetic, cast_number
+from dpsql.compiler.calendar import YEARS, binned, day_of, from_epoch, moved, part_value, truncate_value
 from dpsql.compiler.clock import CLOCK_FUNCTIONS, CLOCKS, reading
+from dpsql.compiler.keys import is_whole
 from dpsql.compiler.parse import only, refuse, unwrap
 from dpsql.errors import BAD_PARAMETER, UNDEFINED_FUNCTION
 from dpsql.types import DATE, FLOAT8, INT4, INT8, NUMERIC, TEXT, TIMESTAMP, TIMESTAMPTZ, Kind, SqlType, Value
@@ -28,13 +29,10 @@ PARTS: dict[str, tuple[int, int]] = {
     "month": (1, 12), "day": (1, 31), "hour": (0, 23), "minute": (0, 59), "quarter": (1, 4), "dow": (0, 6),
     "isodow": (1, 7), "doy": (1, 366), "week": (1, 53),
 }  # fmt: skip
-_YEARS: dict[str, Callable[[int], int]] = {
-    "year": lambda y: y, "isoyear": lambda y: y, "decade": lambda y: y // 10, "century": lambda y: (y + 99) // 100,
-}  # fmt: skip
 _EPOCH_REACH = Fraction(300_000_000_000)
 
 
-def _bind(node: exp.Expr, context: Context) -> Expr:
+def timed(node: exp.Expr, context: Context) -> Expr:
     bound = bind(node, context)
     if isinstance(bound, Lit) and bound.type.kind is Kind.UNKNOWN:
         bound = context.coerce(bound, TIMESTAMP, node)
@@ -43,60 +41,18 @@ def _bind(node: exp.Expr, context: Context) -> Expr:
     return bound
 
 
-def truncate_value(unit: str, value: datetime) -> datetime:
-    """date_trunc of one value."""
-    day = datetime(value.year, value.month, value.day)
-    match unit:
-        case "year":
-            return datetime(value.year, 1, 1)
-        case "quarter":
-            return datetime(value.year, 3 * ((value.month - 1) // 3) + 1, 1)
-        case "month":
-            return datetime(value.year, value.month, 1)
-        case "week":
-            return day - timedelta(days=day.weekday())
-        case "day":
-            return day
-        case "hour":
-            return day + timedelta(hours=value.hour)
-        case "minute":
-            return day + timedelta(hours=value.hour, minutes=value.minute)
-        case _:
-            return value.replace(microsecond=0)
-
-
-def next_value(unit: str, value: datetime) -> datetime:
-    """The truncated value after this one."""
-    match unit:
-        case "year":
-            return datetime(value.year + 1, 1, 1)
-        case "quarter" | "month":
-            months = value.year * 12 + value.month - 1 + (3 if unit == "quarter" else 1)
-            return datetime(months // 12, months % 12 + 1, 1)
-        case "week":
-            return value + timedelta(days=7)
-        case "day":
-            return value + timedelta(days=1)
-        case "hour":
-            return value + timedelta(hours=1)
-        case "minute":
-            return value + timedelta(minutes=1)
-        case _:
-            return value + timedelta(seconds=1)
-
-
 def truncate(node: exp.Expr, context: Context) -> Expr:
     """DATE_TRUNC(unit, x): a timestamp; with time zone where x is a date or has one, as in Postgres."""
     only(node, "unit", "zone", "input_type_preserved")
     unit = str(node.args["unit"].this).lower() if node.args.get("unit") is not None else ""
     if unit not in UNITS or node.args.get("zone"):
         raise refuse(f'DATE_TRUNC takes one of {", ".join(UNITS)}, not "{unit}"', node, sqlstate=BAD_PARAMETER)
-    inner = _bind(node.this, context)
+    inner = timed(node.this, context)
     type_ = TIMESTAMP if inner.type.kind is Kind.TIMESTAMP else TIMESTAMPTZ
-    return _truncated(unit, inner, type_)
+    return truncated(unit, inner, type_)
 
 
-def _truncated(unit: str, inner: Expr, type_: SqlType) -> Expr:
+def truncated(unit: str, inner: Expr, type_: SqlType) -> Expr:
     if isinstance(inner, Lit):
         at = domains.moment(inner.value)
         return Lit(None if at is None else truncate_value(unit, at), type_)
@@ -115,11 +71,11 @@ def date_bin(node: exp.Expr, context: Context) -> Expr:
     stride, origin = node.this, node.args.get("origin") or node.args.get("unit")
     if isinstance(stride, exp.Literal):
         stride = exp.Interval(this=stride.copy())
-    months, days, micros = _interval(stride, context) if is_interval(stride) else (1, 0, 0)
+    months, days, micros = interval_of(stride, context) if is_interval(stride) else (1, 0, 0)
     width = days * 86_400_000_000 + micros
     if isinstance(origin, exp.Var):
         origin = exp.Literal.string(origin.name)
-    start = None if origin is None else _bind(origin, context)
+    start = None if origin is None else timed(origin, context)
     at = domains.moment(start.value) if isinstance(start, Lit) else None
     if months or width <= 0 or at is None:
         raise refuse(
@@ -127,21 +83,13 @@ def date_bin(node: exp.Expr, context: Context) -> Expr:
             node,
             hint="Write date_bin('15 minutes', x, TIMESTAMP '2001-01-01'), or date_trunc for months.",
         )
-    inner = _bind(node.args["expression"], context)
+    inner = timed(node.args["expression"], context)
     type_ = inner.type if inner.type.kind is not Kind.DATE else TIMESTAMP
-    first, last = (_binned(domains.moment(v), at, width) for v in (inner.domain.first, inner.domain.last))
+    first, last = (binned(domains.moment(v), at, width) for v in (inner.domain.first, inner.domain.last))
     if isinstance(inner, Lit):
         return Lit(first, type_)
     domain = Domain(first=first, last=last, nullable=inner.domain.nullable)
     return Call("date_bin", (Lit(width, INT8), inner, Lit(at, TIMESTAMP)), type_, domain)
-
-
-def _binned(value: datetime | None, origin: datetime, width: int) -> datetime | None:
-    step = timedelta(microseconds=width)
-    try:
-        return None if value is None else origin + (value - origin) // step * step
-    except OverflowError:
-        return None
 
 
 def _clock(node: exp.Expr, context: Context) -> Expr:
@@ -150,8 +98,6 @@ def _clock(node: exp.Expr, context: Context) -> Expr:
 
 def _of_epoch(node: exp.Expr, context: Context) -> Expr:
     """to_timestamp(seconds since 1970), of whole seconds."""
-    from dpsql.compiler.keys import is_whole
-
     only(node)
     seconds = number(bind(node.this, context), node.this, context)
     if isinstance(seconds, Lit):
@@ -162,18 +108,10 @@ def _of_epoch(node: exp.Expr, context: Context) -> Expr:
     return Call("from_epoch", (seconds,), TIMESTAMPTZ, Domain(first=first, last=last, nullable=seconds.domain.nullable))
 
 
-def from_epoch(seconds: Fraction | None) -> datetime | None:
-    """The second after 1970 began; None outside of the calendar."""
-    try:
-        return None if seconds is None else _ORIGIN + timedelta(seconds=seconds.__floor__())
-    except OverflowError:
-        return None
-
-
 def _date(node: exp.Expr, context: Context) -> Expr:
     """DATE(x)."""
     only(node)
-    inner = _bind(node.this, context)
+    inner = timed(node.this, context)
     return inner if inner.type.kind is Kind.DATE else convert(inner, DATE, node, context)
 
 
@@ -193,7 +131,7 @@ def _at_time_zone(node: exp.Expr, context: Context) -> Expr:
             node,
             hint="Leave AT TIME ZONE out, or shift by a constant: x + INTERVAL '2 hours'.",
         )
-    inner = _bind(node.this, context)
+    inner = timed(node.this, context)
     return convert(inner, TIMESTAMP if inner.type.kind is not Kind.TIMESTAMP else TIMESTAMPTZ, node, context)
 
 
@@ -222,9 +160,9 @@ def _part_of(part: str, of: exp.Expr, type_: SqlType, node: exp.Expr, context: C
     """A part of a timestamp, or the seconds between two: EXTRACT(EPOCH FROM a - b)."""
     between = unwrap(of)
     if part == "epoch" and isinstance(between, exp.Sub) and not is_interval(between.args["expression"]):
-        a, b = (_bind(side, context) for side in (between.this, between.args["expression"]))
+        a, b = (timed(side, context) for side in (between.this, between.args["expression"]))
         return arithmetic("sub", _part(part, a, type_, node), _part(part, b, type_, node), node)
-    return _part(part, _bind(of, context), type_, node)
+    return _part(part, timed(of, context), type_, node)
 
 
 def date_part(node: exp.Expr, context: Context) -> Expr:
@@ -240,7 +178,7 @@ def _named_part(part: str) -> Rule:
 
     def rule(node: exp.Expr, context: Context) -> Expr:
         only(node)
-        return cast_number(_part(part, _bind(node.this, context), NUMERIC, node), INT4, node)
+        return cast_number(_part(part, timed(node.this, context), NUMERIC, node), INT4, node)
 
     return rule
 
@@ -248,12 +186,12 @@ def _named_part(part: str) -> Rule:
 def _part(part: str, inner: Expr, type_: SqlType, node: exp.Expr) -> Expr:
     if part == "epoch":
         domain = _epoch_domain(inner.domain)
-    elif part in _YEARS:
+    elif part in YEARS:
         domain = _year_domain(part, inner.domain)
     elif part in PARTS:
         domain = _part_domain(part, inner.domain)
     else:
-        shown = ", ".join([*_YEARS, *PARTS, "epoch"])
+        shown = ", ".join([*YEARS, *PARTS, "epoch"])
         raise refuse(f'EXTRACT takes one of {shown}, not "{part}"', node, sqlstate=BAD_PARAMETER)
     if isinstance(inner, Lit):
         return Lit(part_value(part, inner.value), type_)
@@ -266,25 +204,6 @@ def _epoch_domain(inner: Domain) -> Domain:
     lower = Fraction((first - origin) // timedelta(seconds=1)) if first else None
     upper = Fraction((last - origin) // timedelta(seconds=1) + 1) if last else None
     return Domain(lower, upper, nullable=inner.nullable, reach=_EPOCH_REACH, grain=Fraction(1, 10**6))
-
-
-def part_value(part: str, value: Value) -> int | Decimal | None:
-    """EXTRACT of one value; the epoch with its microseconds."""
-    at = domains.moment(value)
-    if at is None:
-        return None
-    if part == "epoch":
-        return Decimal((at - _ORIGIN) // timedelta(microseconds=1)).scaleb(-6).normalize()
-    year, week, weekday = at.isocalendar()
-    if part in _YEARS:
-        return _YEARS[part](year if part == "isoyear" else at.year)
-    return {
-        "month": at.month, "day": at.day, "hour": at.hour, "minute": at.minute, "quarter": (at.month + 2) // 3,
-        "dow": weekday % 7, "isodow": weekday, "doy": at.timetuple().tm_yday, "week": week,
-    }[part]  # fmt: skip
-
-
-_ORIGIN = datetime(1970, 1, 1)
 
 
 def _year_domain(part: str, inner: Domain) -> Domain:
@@ -303,42 +222,6 @@ def _part_domain(part: str, inner: Domain) -> Domain:
     return Domain(Fraction(low), Fraction(high), nullable=inner.nullable, reach=Fraction(1000), grain=Fraction(1))
 
 
-def is_interval(node: exp.Expr) -> bool:
-    """Whether it is written as an interval: a literal, its multiple, or a constant text that is cast."""
-    node = unwrap(node)
-    if isinstance(node, exp.Neg):
-        return is_interval(node.this)
-    if isinstance(node, exp.Mul):
-        return is_interval(node.this) or is_interval(node.args["expression"])
-    return isinstance(node, exp.Interval) or (isinstance(node, exp.Cast) and node.to.this is exp.DType.INTERVAL)
-
-
-def _interval(node: exp.Expr, context: Context) -> tuple[int, int, int]:
-    """Months, days and microseconds of a constant interval."""
-    node = unwrap(node)
-    if isinstance(node, exp.Interval):
-        return literals.interval(node)
-    if isinstance(node, exp.Neg):
-        return _times(_interval(node.this, context), -1, node)
-    if isinstance(node, exp.Mul):
-        one, other = node.this, node.args["expression"]
-        if not is_interval(one):
-            one, other = other, one
-        count = bind(other, context)
-        if isinstance(count, Lit) and isinstance(count.value, int) and abs(count.value) <= 10**9:
-            return _times(_interval(one, context), count.value, node)
-    if isinstance(node, exp.Cast):
-        written = constant(node.this, TEXT, context)
-        if written is not None:
-            return literals.interval(exp.Interval(this=exp.Literal.string(str(written.value))))
-    raise refuse("an interval over private rows must be a constant", node, hint="Write it as INTERVAL '7 days'.")
-
-
-def _times(parts: tuple[int, int, int], count: int, node: exp.Expr) -> tuple[int, int, int]:
-    months, days, micros = (part * count for part in parts)
-    return literals.within_limit(months, days, micros, node)
-
-
 def shift(op: Op, node: exp.Expr, context: Context) -> Expr:
     """x +- INTERVAL '...': a timestamp."""
     left, right = unwrap(node.this), unwrap(node.args["expression"])
@@ -349,9 +232,9 @@ def shift(op: Op, node: exp.Expr, context: Context) -> Expr:
     sunday = _sunday(op, left, right, context)
     if sunday is not None:
         return sunday
-    months, days, micros = _interval(right, context)
+    months, days, micros = interval_of(right, context)
     sign = 1 if op == "add" else -1
-    return _shifted(_bind(left, context), (sign * months, sign * days, sign * micros))
+    return _shifted(timed(left, context), (sign * months, sign * days, sign * micros))
 
 
 def _shifted(inner: Expr, parts: tuple[int, int, int]) -> Expr:
@@ -374,7 +257,7 @@ def _sunday(op: Op, left: exp.Expr, right: exp.Expr, context: Context) -> Expr |
     else:
         return None
     day = bind(left, context)
-    if not isinstance(count, exp.Extract | exp.Anonymous) or op != "sub" or _interval(unit, context) != (0, 1, 0):
+    if not isinstance(count, exp.Extract | exp.Anonymous) or op != "sub" or interval_of(unit, context) != (0, 1, 0):
         return None
     part = bind(count, context)
     if not isinstance(day, Call) or day.op != "date_trunc" or not isinstance(part, Call) or part.op != "extract":
@@ -382,7 +265,7 @@ def _sunday(op: Op, left: exp.Expr, right: exp.Expr, context: Context) -> Expr |
     same = canonical(_plain(day.args[1])) == canonical(_plain(part.args[1]))
     if not same or day.args[0] != Lit("day", TEXT) or part.args[0] != Lit("dow", TEXT):
         return None
-    week = _truncated("week", _shifted(day.args[1], (0, 1, 0)), day.type)
+    week = truncated("week", _shifted(day.args[1], (0, 1, 0)), day.type)
     return _shifted(week, (0, -1, 0))
 
 
@@ -400,26 +283,10 @@ def shift_days(op: Op, a: Expr, b: Expr, node: exp.Expr) -> Expr:
     days = b.value if op == "add" else -b.value
     parts = (0, days, 0)
     if isinstance(a, Lit):
-        return Lit(_day(moved(a.value, parts)), DATE)
+        return Lit(day_of(moved(a.value, parts)), DATE)
     domain = Domain(first=moved(a.domain.first, parts), last=moved(a.domain.last, parts), nullable=a.domain.nullable)
     shifted = Call("add_interval", (a, *(Lit(p, INT4) for p in parts)), TIMESTAMP, domain)
     return cast(shifted, DATE, node)
-
-
-def moved(value: Value, parts: tuple[int, int, int]) -> Value:
-    """A date or timestamp shifted by months, days and microseconds; None where it leaves the calendar."""
-    at = domains.moment(value)
-    if at is None:
-        return None
-    months, days, micros = parts
-    index = at.year * 12 + at.month - 1 + months
-    try:
-        month_start = datetime(index // 12, index % 12 + 1, 1)
-        last_day = (next_value("month", month_start) - timedelta(days=1)).day
-        shifted = at.replace(year=month_start.year, month=month_start.month, day=min(at.day, last_day))
-        return shifted + timedelta(days=days, microseconds=micros)
-    except (ValueError, OverflowError):
-        return None
 
 
 def difference(a: Expr, b: Expr, node: exp.Expr) -> Expr:
@@ -445,15 +312,10 @@ def cast(value: Expr, type_: SqlType, node: exp.Expr) -> Expr:
     """CAST between date and timestamps."""
     first, last = value.domain.first, value.domain.last
     if type_.kind is Kind.DATE:
-        first, last = _day(first), _day(last)
+        first, last = day_of(first), day_of(last)
         return Call("to_date", (value,), DATE, Domain(first=first, last=last, nullable=value.domain.nullable))
     domain = Domain(first=domains.moment(first), last=domains.moment(last), nullable=value.domain.nullable)
     return Call("to_timestamp", (value,), type_, domain)
-
-
-def _day(value: Value) -> date | None:
-    at = domains.moment(value)
-    return at.date() if at is not None else None
 
 
 TIME_RULES: dict[type[exp.Expr], Rule] = {

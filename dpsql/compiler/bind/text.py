@@ -21,7 +21,7 @@ from dpsql.compiler import domains, formats
 from dpsql.compiler.algebra import Call, Case, Col, Domain, Expr, Lit, Op
 from dpsql.compiler.bind.context import Context, Rule, bind, boolean, constant, text
 from dpsql.compiler.bind.numbers import cast_number
-from dpsql.compiler.bind.temporal import next_value, truncate_value
+from dpsql.compiler.calendar import next_value, truncate_value
 from dpsql.compiler.keys import Released, is_whole, key_domain
 from dpsql.compiler.parse import only, refuse
 from dpsql.compiler.public.temporal import original_format

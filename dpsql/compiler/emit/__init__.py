@@ -1,6 +1,7 @@
 """Planned releases as backend SQL: a fixed vocabulary, quoted declared names and the emitter's own literals."""
 
-from dpsql.compiler.emit.common import DerivedRows, Dialect
+from dpsql.compiler.emit.common import DerivedRows
+from dpsql.compiler.emit.dialect import Dialect
 from dpsql.compiler.emit.duckdb import DUCKDB
 from dpsql.compiler.emit.histogram import emit_histogram
 from dpsql.compiler.emit.postgres import POSTGRES

@@ -19,6 +19,8 @@ from typing import Literal
 from uuid import UUID
 
 from dpsql.compiler.algebra import FLOAT_REACH, INT8_MAX, Call, Case, Col, Exists, Expr, Lit, Op, Scalar
+from dpsql.compiler.emit.dialect import Dialect
+from dpsql.compiler.emit.moments import moment, plain
 from dpsql.compiler.emit.text import text_function
 from dpsql.errors import TOO_COMPLEX, Failed, Rejected
 from dpsql.types import Kind, Relation, SqlType, Value
@@ -28,31 +30,6 @@ DerivedRows = Mapping[int, Relation | None]
 
 Rep = Literal["int", "wide", "double"]
 MAX_SQL = 1_000_000
-_FIRST_SECOND, _LAST_SECOND = -30_610_224_000, 253_086_940_799
-
-
-@dataclass(frozen=True, slots=True)
-class Dialect:
-    """What differs between backends. `read`: a stored column as the algebra sees it."""
-
-    name: Literal["duckdb", "postgres"]
-    double: str
-    wide: str
-    row_id: str
-    schema: str
-    is_nan: Callable[[str], str]
-    read: Callable[[str, SqlType], str]
-    whole_division: Callable[[str, str], str]
-    binned: Callable[[str, str, str], str]
-    seconds_after: Callable[[str, str], str]
-    canonical_number: Callable[[str, SqlType], str]
-
-
-def local_timestamp(name: str) -> str:
-    """A stored timestamp with time zone as a local one, clamped first so that the conversion cannot fail."""
-    low, high = "TIMESTAMPTZ '1000-01-02 00:00:00+00'", "TIMESTAMPTZ '9990-12-30 00:00:00+00'"
-    clamped = f"CASE WHEN {name} > {high} THEN {high} WHEN {name} < {low} THEN {low} ELSE {name} END"
-    return f"CAST({clamped} AS TIMESTAMP)"
 
 
 def quote(name: str) -> str:
@@ -127,7 +104,7 @@ class Emitter:
         match expr:
             case Call(op="and" | "or", args=args):
                 word = " AND " if expr.op == "and" else " OR "
-                return self._sized("(" + word.join(self.condition(a) for a in args) + ")")
+                return self.sized("(" + word.join(self.condition(a) for a in args) + ")")
             case Call(op="not", args=(inner,)):
                 return f"(NOT {self.condition(inner)})"
             case Call(op="is_null", args=(inner,)):
@@ -138,12 +115,12 @@ class Emitter:
                 return f"({self.condition(inner)} IS FALSE)"
             case Call(op="eq" | "ne" | "lt" | "le" | "gt" | "ge" | "distinct", args=(a, b)):
                 left, right = self.comparable((a, b))
-                return self._sized(f"({left} {_COMPARISONS[expr.op]} {right})")
+                return self.sized(f"({left} {_COMPARISONS[expr.op]} {right})")
             case Call(op="in", args=args):
                 subject, *options = self.comparable(args)
-                return self._sized(f"({subject} IN ({', '.join(options)}))")
+                return self.sized(f"({subject} IN ({', '.join(options)}))")
             case Exists():
-                return self._sized(self.exists(expr))
+                return self.sized(self.exists(expr))
             case Call(op="like" | "ilike", args=(subject, Lit(value=pattern))):
                 return self._like(expr.op, subject, pattern)
             case _:
@@ -199,7 +176,7 @@ class Emitter:
             case Call() if expr.type.is_time:
                 return self.moment(expr) if expr.type.kind is not Kind.DATE else self._date(expr)
             case Call():
-                return self._sized(text_function(self, expr))
+                return self.sized(text_function(self, expr))
 
     def _scalar(self, expr: Scalar) -> str:
         known = self.derived.get(expr.rows)
@@ -213,26 +190,22 @@ class Emitter:
                 value = None
             else:
                 value = min(max(value, -int(FLOAT_REACH)), int(FLOAT_REACH))
-        return self.literal(self.plain(value), expr.type)
-
-    def plain(self, value: Value) -> Value:
-        """A released value as the backend sees it: timestamps are local."""
-        return value.replace(tzinfo=None) if isinstance(value, datetime) else value
+        return self.literal(plain(value), expr.type)
 
     def _chosen(self, expr: Case | Call) -> str:
         """CASE, COALESCE, NULLIF: every result in the representation of the whole."""
         if expr.type.is_number:
             return self.number(expr)[0]
-        return self._choice(expr, self.moment if _is_moment(expr.type) else self.value)
+        return self.choice(expr, self.moment if expr.type.kind in _MOMENTS else self.value)
 
-    def _choice(self, expr: Case | Call, render: Callable[[Expr], str]) -> str:
+    def choice(self, expr: Case | Call, render: Callable[[Expr], str]) -> str:
         if isinstance(expr, Case):
             arms = " ".join(f"WHEN {self.condition(c)} THEN {render(v)}" for c, v in expr.branches)
             last = f" ELSE {render(expr.default)}" if expr.default is not None else ""
-            return self._sized(f"(CASE {arms}{last} END)")
+            return self.sized(f"(CASE {arms}{last} END)")
         if expr.op == "nullif":
             return f"(CASE WHEN {self.condition(_equal(expr.args))} THEN NULL ELSE {render(expr.args[0])} END)"
-        return self._sized(f"COALESCE({', '.join(render(a) for a in expr.args)})")
+        return self.sized(f"COALESCE({', '.join(render(a) for a in expr.args)})")
 
     # Numbers ----------------------------------------------------------------------------------------------------
 
@@ -266,9 +239,9 @@ class Emitter:
                 sql = self._scalar(expr)
                 return (sql if rep != "double" else f"CAST({sql} AS {self.dialect.double})"), rep
             case Case():
-                return self._choice(expr, lambda e: self._as(e, rep)), rep
+                return self.choice(expr, lambda e: self._as(e, rep)), rep
             case Call():
-                return self._sized(self._number_call(expr, rep)), rep
+                return self.sized(self._number_call(expr, rep)), rep
             case Exists():
                 raise Failed("EXISTS is not a number")
 
@@ -327,7 +300,7 @@ class Emitter:
             case "floor" | "ceil" | "trunc" | "round":
                 return self._rounded(call.op, args[0], args[1])
             case "coalesce" | "nullif":
-                return self._choice(call, lambda e: self._as(e, rep))
+                return self.choice(call, lambda e: self._as(e, rep))
             case "least" | "greatest":
                 return f"{call.op.upper()}({', '.join(self._as(a, rep) for a in args)})"
             case "to_int":
@@ -382,47 +355,7 @@ class Emitter:
 
     def moment(self, expr: Expr) -> str:
         """A date or timestamp as a timestamp between the years 1000 and 9990, from there on safe to compute with."""
-        match expr:
-            case Lit(value=value):
-                return self.literal(_midnight(value), SqlType(Kind.TIMESTAMP))
-            case Call(op="date_trunc", args=(Lit(value=unit), inner)):
-                return f"DATE_TRUNC({text(str(unit))}, {self.moment(inner)})"
-            case Call(op="add_interval", args=(inner, *parts)):
-                return self._shifted(inner, parts)
-            case Call(op="date_bin", args=(Lit(value=stride), inner, Lit() as origin)):
-                width = f"INTERVAL '{int(str(stride))} microseconds'"
-                binned = self.dialect.binned(width, self.moment(inner), self.moment(origin))
-                return self._clamped(binned, SqlType(Kind.TIMESTAMP))
-            case Call(op="from_epoch", args=(inner,)):
-                return self.dialect.seconds_after("TIMESTAMP '1970-01-01 00:00:00'", self._within_years(inner))
-            case Call(op="least" | "greatest", args=args):
-                return self._sized(f"{expr.op.upper()}({', '.join(self.moment(a) for a in args)})")
-            case Call(op="to_timestamp", args=(inner,)):
-                return self.moment(inner)
-            case Call(op="to_date", args=(inner,)):
-                return f"CAST(CAST({self.moment(inner)} AS DATE) AS TIMESTAMP)"
-            case Case() | Call():
-                return self._choice(expr, self.moment)
-            case _:
-                return self._clamped(self.value(expr), expr.type)
-
-    def _within_years(self, seconds: Expr) -> str:
-        """Whole seconds since 1970 of the years 1000 to 9990."""
-        x, low, high = self.as_double(seconds), self.double(_FIRST_SECOND), self.double(_LAST_SECOND)
-        return f"CAST(CASE WHEN {x} > {high} THEN {high} WHEN {x} < {low} THEN {low} ELSE FLOOR({x}) END AS BIGINT)"
-
-    def _clamped(self, name: str, type_: SqlType) -> str:
-        if type_.kind is Kind.DATE:
-            low, high = "DATE '1000-01-01'", "DATE '9990-12-31'"
-        else:
-            low, high = "TIMESTAMP '1000-01-01 00:00:00'", "TIMESTAMP '9990-12-31 23:59:59.999999'"
-        inside = f"CASE WHEN {name} > {high} THEN {high} WHEN {name} < {low} THEN {low} ELSE {name} END"
-        return self._sized(f"CAST({inside} AS TIMESTAMP)")
-
-    def _shifted(self, inner: Expr, parts: list[Expr]) -> str:
-        months, days, micros = (int(p.value) if isinstance(p, Lit) and isinstance(p.value, int) else 0 for p in parts)
-        amount = f"INTERVAL '{months} months {days} days {micros} microseconds'"
-        return self._clamped(f"({self.moment(inner)} + {amount})", SqlType(Kind.TIMESTAMP))
+        return self.sized(moment(self, expr))
 
     def _date(self, expr: Expr) -> str:
         """A computed date."""
@@ -430,21 +363,18 @@ class Emitter:
             return f"CAST({self.moment(expr.args[0])} AS DATE)"
         return f"CAST({self.moment(expr)} AS DATE)"
 
-    def _sized(self, sql: str) -> str:
+    def sized(self, sql: str) -> str:
         if len(sql) > MAX_SQL:
             raise Rejected("The statement is too complex.", sqlstate=TOO_COMPLEX, hint="Use fewer nested expressions.")
         return sql
 
 
+_MOMENTS = (Kind.TIMESTAMP, Kind.TIMESTAMPTZ)
 _COMPARISONS = {"eq": "=", "ne": "<>", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "distinct": "IS DISTINCT FROM"}
 
 
 def _equal(args: tuple[Expr, ...]) -> Call:
     return Call("eq", args, SqlType(Kind.BOOL))
-
-
-def _is_moment(type_: SqlType) -> bool:
-    return type_.kind in (Kind.TIMESTAMP, Kind.TIMESTAMPTZ)
 
 
 def _whole_part(expr: Expr) -> bool:
@@ -468,9 +398,3 @@ def _fits(value: Value, type_: SqlType) -> bool:
     digits = Decimal(value).as_tuple()
     scale = -digits.exponent if isinstance(digits.exponent, int) else 99
     return type_.precision is not None and type_.precision <= 18 and len(digits.digits) + abs(scale) <= 18
-
-
-def _midnight(value: Value) -> Value:
-    if isinstance(value, date) and not isinstance(value, datetime):
-        return datetime(value.year, value.month, value.day)
-    return value

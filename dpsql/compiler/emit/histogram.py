@@ -11,7 +11,8 @@ so the shape does not depend on whether a unit has one group or many.
 from __future__ import annotations
 
 from dpsql.compiler.cells import ONE
-from dpsql.compiler.emit.common import DerivedRows, Dialect
+from dpsql.compiler.emit.common import DerivedRows
+from dpsql.compiler.emit.dialect import Dialect
 from dpsql.compiler.emit.relation import emitter_for
 from dpsql.compiler.emit.release import MAX_COUNT, MAX_TOTAL, SHAVE
 from dpsql.compiler.emit.rows import RowLevel

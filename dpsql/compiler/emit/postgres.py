@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dpsql.compiler.emit.common import Dialect, local_timestamp
+from dpsql.compiler.emit.dialect import Dialect, local_timestamp
 from dpsql.types import Kind, SqlType
 
 

@@ -20,7 +20,9 @@ from dpsql.compiler.algebra import (
     UnionAll,
     outputs,
 )
-from dpsql.compiler.emit.common import DerivedRows, Dialect, Emitter, quote
+from dpsql.compiler.emit.common import DerivedRows, Emitter, quote
+from dpsql.compiler.emit.dialect import Dialect
+from dpsql.compiler.emit.moments import plain
 from dpsql.errors import TOO_COMPLEX, Failed, Rejected
 from dpsql.types import Relation
 
@@ -170,7 +172,7 @@ def _values(node: Rows, known: Relation, names: list[str], emitter: Emitter) -> 
         nulls = ", ".join(f"NULL AS {n}" for n in names)
         return f"SELECT {', '.join(typed)} FROM (SELECT {nulls}) AS none WHERE FALSE"
     rows = ", ".join(
-        "(" + ", ".join(emitter.literal(emitter.plain(v), c.type) for v, c in zip(r, node.columns, strict=True)) + ")"
+        "(" + ", ".join(emitter.literal(plain(v), c.type) for v, c in zip(r, node.columns, strict=True)) + ")"
         for r in known.rows
     )
     return f"SELECT {', '.join(typed)} FROM (VALUES {rows}) AS released({', '.join(names)})"

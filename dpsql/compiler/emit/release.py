@@ -27,7 +27,8 @@ from dataclasses import dataclass
 from math import sqrt
 
 from dpsql.compiler.cells import ONE
-from dpsql.compiler.emit.common import DerivedRows, Dialect, Emitter
+from dpsql.compiler.emit.common import DerivedRows, Emitter
+from dpsql.compiler.emit.dialect import Dialect
 from dpsql.compiler.emit.relation import emitter_for
 from dpsql.compiler.emit.rows import RowLevel, reads
 from dpsql.compiler.plan import Measurement, PlannedRelease
