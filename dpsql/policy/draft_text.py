@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from dpsql.policy.draft_names import quoted
 from dpsql.policy.undecided import DECIDE
+
+_URL = re.compile(r"[a-z]+:[A-Za-z0-9_./@:?=&%-]*[A-Za-z0-9_/]")
+"""What YAML takes as one word without quotes."""
 
 
 def noted(line: str, note: str, width: int = 40) -> str:
@@ -28,7 +32,7 @@ def header(dataset: str, backend: str) -> Iterator[str]:
     yield ""
     yield "dpsql: 1"
     yield noted(f"dataset: {quoted(dataset)}", "its name for ever: what was spent is kept under it")
-    yield f"backend: {quoted(backend) if backend != DECIDE else DECIDE}"
+    yield f"backend: {backend if backend == DECIDE or _URL.fullmatch(backend) else quoted(backend)}"
     yield noted('epoch: "1"', "change it when the data change")
     yield ""
 
@@ -48,6 +52,6 @@ def access() -> Iterator[str]:
     yield "# Who may ask, and how much each user may learn: a part of the budget above. A statement costs `epsilon`"
     yield "# unless it names another price."
     yield "roles:"
-    yield "  analyst: {budget: {epsilon: 1, delta: 1e-9}, epsilon: 0.1}"
+    yield "  analyst: {budget: {epsilon: 1, delta: 1e-9}, epsilon: 0.25}"
     yield "users:"
     yield noted(f"  alice: {{role: analyst, password: {DECIDE}}}", "`dpsql password` prints what goes here, in quotes")

@@ -15,7 +15,7 @@ from dpsql.errors import BAD_PARAMETER, Rejected
 Path = tuple[str | int, ...]
 Lines = Mapping[Path, int]
 
-OPEN = "is still to be decided"
+OPEN = "is open"
 """What is wrong with a decision that a draft leaves to a person."""
 
 
