@@ -58,9 +58,9 @@ def init(
     """Draft a policy for SOURCE: a DuckDB file, Parquet (a file or a folder), or postgresql://...
 
     \b
-    dpsql init shop.duckdb -o shop.yaml
-    dpsql init sales/ --into sales.duckdb -o sales.yaml
-    dpsql init postgresql://reader@localhost/clinic -o clinic.yaml
+      dpsql init shop.duckdb -o shop.yaml
+      dpsql init sales/ --into sales.duckdb -o sales.yaml
+      dpsql init postgresql://reader@localhost/clinic -o clinic.yaml
     """
     if output is not None and output.exists() and not force:
         hint = "Name another file with -o, or overwrite it with --force."

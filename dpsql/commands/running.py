@@ -38,7 +38,12 @@ def stop_signal() -> asyncio.Event:
 
 
 def say_ready(policy: Policy, address: tuple[str, int]) -> None:
+    """Where it listens, and how a user connects."""
     click.echo(f"dpsql: dataset {policy.dataset} on {address[0]}:{address[1]}", err=True)
+    user = next((name for name, user in policy.users.items() if user.password is not None), None)
+    if user is not None:
+        where = f"host={address[0]} port={address[1]} user={user} dbname={policy.dataset}"
+        click.echo(f'Next: psql "{where}"', err=True)
 
 
 def no_place(address: tuple[str, int], error: OSError) -> Rejected:
