@@ -28,6 +28,7 @@ from dpsql.compiler import Compiled, Terms, advice, compile_statement, explain, 
 from dpsql.compiler.clock import hour_of
 from dpsql.compiler.emit import DIALECTS, emit, emit_histogram
 from dpsql.compiler.plan import PlannedRelease, with_released_keys
+from dpsql.compiler.problems import detailed
 from dpsql.compiler.public import Remainder
 from dpsql.dp.accounting import Limits
 from dpsql.errors import BAD_PARAMETER, NOT_PERMITTED, TOO_COMPLEX, Rejected
@@ -267,10 +268,11 @@ class Engine:
             known, made = self._released(ready, granted, deadline, cancel)
             self._replays.keep(compiled, made, known)
         relation = known
-        notices = (self._notice(asker, ready, granted),) if settings.notices else ()
+        notices = (*compiled.cautions, self._notice(asker, ready, granted)) if settings.notices else ()
         if any(isinstance(grant, Reservation) for grant in granted.values()):
             return Answer(relation, notices)
-        return Answer(relation, notices, self._again(compiled, (_replay(ready, granted),), len(granted)))
+        told = (*compiled.cautions, _replay(ready, granted))
+        return Answer(relation, notices, self._again(compiled, told, len(granted)))
 
     def _again(self, compiled: Compiled, notices: tuple[str, ...], replayed: int) -> Again | None:
         """What lets the answer be given again without asking here; None where it reads the clock."""
@@ -305,7 +307,7 @@ class Engine:
             reuse = Reuse(REUSE_ERROR if settings.reuse_error is None else settings.reuse_error, settings.max_error)
             ready = self._compiled(text, terms, asker.role.tables, parameters, now, reuse)
         except Rejected as error:
-            raise _moved(error, offset) from None
+            raise _moved(error, text, offset) from None
         except RecursionError:
             hint = "Use fewer operators, casts or set operations in a row."
             raise Rejected("the statement is nested too deeply", sqlstate=TOO_COMPLEX, hint=hint) from None
@@ -509,8 +511,9 @@ def _foreseen_words(entry: Mapping[str, object]) -> str:
     return f"Replay of {entry['release']}: {words}"
 
 
-def _moved(error: Rejected, offset: int) -> Rejected:
-    """The error with its position counted from the start of what the client sent."""
+def _moved(error: Rejected, text: str, offset: int) -> Rejected:
+    """The error with its positions counted from the start of what the client sent."""
+    error = detailed(error, text, offset)
     if error.position is not None and offset:
         error.position = max(error.position + offset, 1)
     return error

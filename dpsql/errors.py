@@ -55,7 +55,10 @@ class DpsqlError(Exception):
 
 
 class Rejected(DpsqlError):
-    """The statement, parameter, policy or command is refused; the text says why and what to do instead."""
+    """The statement, parameter, policy or command is refused; the text says why and what to do instead.
+
+    `others`: what else is wrong with the same statement, in the order of its text.
+    """
 
     def __init__(
         self,
@@ -67,6 +70,7 @@ class Rejected(DpsqlError):
         position: int | None = None,
     ) -> None:
         super().__init__(message, sqlstate=sqlstate, hint=hint, detail=detail, position=position)
+        self.others: tuple[Rejected, ...] = ()
 
 
 class Failed(DpsqlError):

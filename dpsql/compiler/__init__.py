@@ -16,14 +16,17 @@ from sqlglot import exp
 from dpsql.compiler.accuracy import with_epsilon
 from dpsql.compiler.algebra import Lit
 from dpsql.compiler.bind.joins import Numbers
+from dpsql.compiler.cautions import cautions
 from dpsql.compiler.clock import READS_CLOCK
 from dpsql.compiler.error_bars import compiled_with_bars
 from dpsql.compiler.parse import parse
 from dpsql.compiler.placeholders import Placeholders, spell_out
 from dpsql.compiler.plan import PlannedRelease, Terms, plan
 from dpsql.compiler.probes import asks_nothing, empty_query
+from dpsql.compiler.problems import detailed
 from dpsql.compiler.public import Remainder, translate
 from dpsql.compiler.split import Split, split
+from dpsql.errors import Rejected
 from dpsql.policy.schema import Schema
 from dpsql.types import UNKNOWN, Column, Cost, Parameters, SqlType
 
@@ -37,6 +40,7 @@ class Compiled:
     `releases` in an order in which each depends on earlier ones only; `derived[i]` is the remainder that makes the
     public relation `i`, read by later releases. `parameter_types` are those that Describe announces. `columns_only`: a
     probe of private rows, answered without rows. `now`: the clock's time, where the text may read it.
+    `cautions`: what the answer will not tell of itself.
     """
 
     releases: tuple[PlannedRelease, ...]
@@ -49,6 +53,7 @@ class Compiled:
     epsilon: Decimal
     columns_only: bool = False
     now: datetime | None = None
+    cautions: tuple[str, ...] = ()
 
 
 def compile_statement(
@@ -68,7 +73,10 @@ def compile_statement(
     def compiled(tree: exp.Query) -> Compiled:
         return _compiled(tree, schema, terms, tables, parameters, now)
 
-    return compiled_with_bars(lambda: parse(text), compiled) if terms.error_bars else compiled(parse(text))
+    try:
+        return compiled_with_bars(lambda: parse(text), compiled) if terms.error_bars else compiled(parse(text))
+    except Rejected as error:
+        raise detailed(error, text) from None
 
 
 def reads_clock(text: str, schema: Schema) -> bool:
@@ -111,6 +119,7 @@ def _compiled(
         public_tables=public,
         cost=sum((r.cost for r in releases), Cost()),
         now=now,
+        cautions=tuple(words for r in releases for words in cautions(r, state.doubts[r.index], privacy.unit)),
     )
 
 

@@ -22,6 +22,7 @@ def as_json(compiled: Compiled, epsilon: str, dialect: str) -> dict[str, Any]:
     return {
         "price": _price(compiled, epsilon),
         "remainder_sql": compiled.remainder.sql,
+        "cautions": list(compiled.cautions),
         "releases": [entry for r in compiled.releases for entry in _entries(r, compiled, dialect)],
     }
 
@@ -168,6 +169,7 @@ def _lines(compiled: Compiled, epsilon: str, accounting: str) -> Iterator[str]:
         yield f"Price: {_cost_words(compiled.cost, epsilon, accounting)}, before replay"
     for release in compiled.releases:
         yield from _release_lines(release, compiled)
+    yield from (f"Caution: {words}" for words in compiled.cautions)
     names = ", ".join(f"{c.name} {c.type}" for c in compiled.columns)
     yield f"Remainder (free): {names}"
 

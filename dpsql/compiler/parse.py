@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Iterable
-from typing import TypeVar
 
 import sqlglot
 from sqlglot import exp
@@ -35,7 +33,7 @@ def parse(text: str) -> exp.Query:
     except SqlglotError as error:
         raise _syntax_error(error, text) from None
     except RecursionError:
-        raise Rejected("The statement is nested too deeply.", sqlstate=TOO_COMPLEX) from None
+        raise Rejected(f"The statement is nested more than {MAX_HEIGHT} levels deep.", sqlstate=TOO_COMPLEX) from None
     found = [tree for tree in trees if tree is not None]
     if len(found) != 1:
         raise Rejected("One statement is expected here.", sqlstate=SYNTAX)
@@ -117,29 +115,6 @@ def position(node: exp.Expr) -> int | None:
 def refuse(message: str, node: exp.Expr, *, sqlstate: str = NOT_SUPPORTED, hint: str | None = None) -> Rejected:
     """A refusal that points at the node."""
     return Rejected(message, sqlstate=sqlstate, hint=hint, position=position(node))
-
-
-T = TypeVar("T")
-
-
-def together(parts: Iterable[Callable[[], T]]) -> list[T]:
-    """All results, or one refusal that names every problem found: the first as the error, the others in its detail."""
-    made, problems = [], []
-    for part in parts:
-        try:
-            made.append(part())
-        except Rejected as error:
-            problems.append(error)
-    if not problems:
-        return made
-    first, *others = problems
-    seen = {first.message}
-    more = [e for e in others if not (e.message in seen or seen.add(e.message))]  # type: ignore[func-returns-value]
-    if more:
-        lines = [first.detail] if first.detail else []
-        lines += [f"Also: {e.message}" + (f" ({e.hint})" if e.hint else "") for e in more]
-        first.detail = "\n".join(lines)
-    raise first
 
 
 def only(node: exp.Expr, *allowed: str) -> None:

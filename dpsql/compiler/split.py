@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, tzinfo
+from functools import partial
 
 from sqlglot import exp
 
@@ -23,20 +24,24 @@ from dpsql.compiler.bind.literals import coerce
 from dpsql.compiler.bind.numbers import family
 from dpsql.compiler.bind.parameters import with_clock, with_parameters
 from dpsql.compiler.bind.per_unit import per_unit
-from dpsql.compiler.bind.scope import Field, Source
+from dpsql.compiler.bind.scope import Field, Source, unknown_columns
 from dpsql.compiler.bind.subqueries import exists, membership, separated
 from dpsql.compiler.bind.union import union_all
 from dpsql.compiler.bind.units import scan
+from dpsql.compiler.cautions import Doubts, doubts
 from dpsql.compiler.domains import narrowed
+from dpsql.compiler.local_model import debiased
 from dpsql.compiler.parse import name_of, only, parse, refuse
 from dpsql.compiler.probes import empty_query, is_probe, never_true
+from dpsql.compiler.problems import FollowUp, Problems, together
 from dpsql.compiler.public import Remainder, translate
 from dpsql.compiler.public.names import output_name
+from dpsql.compiler.refused import rest_of, stand_in, unknown_source
 from dpsql.compiler.renumber import renumber
 from dpsql.compiler.walk import derived_relations
-from dpsql.errors import NOT_PERMITTED, SYNTAX, TOO_COMPLEX, UNDEFINED_COLUMN, UNDEFINED_TABLE, Rejected
+from dpsql.errors import NOT_PERMITTED, SYNTAX, TOO_COMPLEX, UNDEFINED_COLUMN, UNDEFINED_TABLE, Failed, Rejected
 from dpsql.policy.schema import Schema, SchemaTable
-from dpsql.types import Column, Kind, SqlType
+from dpsql.types import BOOL, Column, Kind, SqlType
 
 Result = exp.Query | Source
 """A processed query: a tree over public and released relations, or private rows."""
@@ -62,9 +67,11 @@ class Split:
     now: datetime | None = None
     inferred: dict[int, SqlType] = field(default_factory=dict)
     aggregations: list[Aggregation] = field(default_factory=list)
+    doubts: dict[int, Doubts] = field(default_factory=dict)
     relations: dict[str, tuple[Column, ...]] = field(default_factory=dict)
     derived: list[Derived] = field(default_factory=list)
     shared: dict[int, exp.Query] = field(default_factory=dict)
+    refused: set[int] = field(default_factory=set)
     probe: bool = False
     columns_only: bool = False
     queries: int = 0
@@ -163,7 +170,7 @@ def _common_tables(tree: exp.Expr, names: Names) -> Names:
 
 
 def _set_operation(tree: exp.SetOperation, names: Names, state: Split) -> Result:
-    left, right = _query(tree.this, names, state), _query(tree.expression, names, state)
+    left, right = together(partial(_query, side, names, state) for side in (tree.this, tree.expression))
     if isinstance(left, Source) and isinstance(right, Source) and isinstance(tree, exp.Union):
         only(tree, "expression", "distinct", "order", "with_")
         if not tree.args.get("distinct"):
@@ -184,6 +191,7 @@ def _set_operation(tree: exp.SetOperation, names: Names, state: Split) -> Result
 def _select(
     select: exp.Select, names: Names, state: Split, *, top: bool = False, outer: Source | None = None
 ) -> Result:
+    select = debiased(select, state.schema, frozenset(names))
     if not select.expressions:
         raise refuse("a SELECT without columns is not supported", select, sqlstate=SYNTAX, hint="Name a column.")
     first = select.args.get("from_")
@@ -191,7 +199,13 @@ def _select(
     if select.args.get("laterals"):
         raise refuse("LATERAL is not supported", select)
     items: list[exp.Expr] = [] if first is None else [first.this, *(j.this for j in joins)]
-    results = [_item(item, names, state) for item in items]
+    problems = Problems()
+    found = [problems.catch(partial(_item, item, names, state)) for item in items]
+    if problems.found and not any(isinstance(result, exp.Expr) for result in found):
+        sources = [r if isinstance(r, Source) else unknown_source(i) for r, i in zip(found, items, strict=True)]
+        _rest_of(select, sources, joins, problems, names, state, outer)
+    problems.check()
+    results = [result for result in found if result is not None]
     if not any(isinstance(result, Source) for result in results):
         return _public_select(select, results, names, state)
     sources = [_as_source(r, item, state) for r, item in zip(results, items, strict=True)]
@@ -226,9 +240,13 @@ def _table(item: exp.Table, names: Names, state: Split) -> exp.Expr | Source:
     alias = item.args.get("alias")
     if not schema_name and name in names:
         common = names[name]
+        if id(common) in state.refused:
+            raise FollowUp(f'"{name}" was refused')
         shared = state.shared.get(id(common))
         _count(sum(isinstance(n, exp.Query) for n in shared.walk()) if shared is not None else 0, state)
+        state.refused.add(id(common))
         result = shared.copy() if shared is not None else _query(common.query.copy(), common.names, state)
+        state.refused.remove(id(common))
         if isinstance(result, exp.Query) and shared is None:
             state.shared[id(common)] = result.copy()
         made = alias or exp.TableAlias(this=exp.to_identifier(name, quoted=True))
@@ -244,6 +262,8 @@ def _table(item: exp.Table, names: Names, state: Split) -> exp.Expr | Source:
         made = alias or exp.TableAlias(this=exp.to_identifier(name, quoted=True))
         return _aliased(_query(tree, {}, state), made, item)
     table = state.schema.tables.get(name)
+    if name in state.schema.responses:
+        table, visible = state.schema.responses[name], state.tables is None or name.rpartition(".")[0] in state.tables
     if table is None or not visible:
         raise _no_table(name, item, state)
     qualifier = name_of(alias.this) if alias is not None and alias.this is not None else name
@@ -303,17 +323,23 @@ def _public_select(select: exp.Select, results: list[exp.Expr | Source], names: 
     trees = [r for r in results if isinstance(r, exp.Expr)]
     if trees:
         made.args["from_"].set("this", trees[0])
+    problems = Problems()
+
+    def inside(node: exp.Expr) -> exp.Expr | None:
+        return problems.catch(partial(_subqueries, node, names, state))
+
     for join, tree in zip(made.args.get("joins") or [], trees[1:], strict=True):
         join.set("this", tree)
         if join.args.get("on") is not None:
-            join.set("on", _subqueries(join.args["on"], names, state))
+            join.set("on", inside(join.args["on"]))
     for key, value in list(made.args.items()):
         if key in ("from_", "joins", "with_"):
             continue
         if isinstance(value, list):
-            made.set(key, [_subqueries(v, names, state) if isinstance(v, exp.Expr) else v for v in value])
+            made.set(key, [inside(v) if isinstance(v, exp.Expr) else v for v in value])
         elif isinstance(value, exp.Expr):
-            made.set(key, _subqueries(value, names, state))
+            made.set(key, inside(value))
+    problems.check()
     return made
 
 
@@ -434,16 +460,21 @@ def _private_select(
         return _context(fields, source, names, state, outer)
 
     where = select.args.get("where")
-    source = bind_from(
-        sources[0],
-        list(zip(joins, sources[1:], strict=True)),
-        where.this if where is not None else None,
-        context,
-        state.numbers,
-        outer,
-    )
+    problems = Problems()
+    joined = list(zip(joins, sources[1:], strict=True))
+    condition = where.this if where is not None else None
+    source = problems.catch(partial(bind_from, sources[0], joined, condition, context, state.numbers, outer))
+    if source is None:
+        _rest_of(select, sources, joins, problems, names, state, outer)
+        problems.check()
+        raise Failed("FROM is refused without a reason")
     if not has_aggregates(select):
-        return _projected(select, source, context(source.fields, source), top=top)
+        rows = problems.catch(partial(_projected, select, source, context(source.fields, source), top=top))
+        if rows is not None:
+            return rows
+        if top and not state.probe and all(error.sqlstate == UNDEFINED_COLUMN for error in problems.found):
+            problems.found.append(row_level(state.schema, select))
+        problems.check()
     if not top:
         private = per_unit(select, source, context(source.fields, source), state.numbers)
         if private is not None:
@@ -465,7 +496,36 @@ def _private_select(
         return _reading(tree, grouping.relation, f"_r{state.aggregations.index(made)}")
     state.aggregations[index] = made
     state.relations[grouping.relation] = released_columns(grouping)
+    state.doubts[index] = doubts(source, grouping.key_exprs, state.schema)
     return tree
+
+
+def _rest_of(
+    select: exp.Select,
+    sources: list[Source],
+    joins: list[exp.Join],
+    problems: Problems,
+    names: Names,
+    state: Split,
+    outer: Source | None,
+) -> None:
+    """Adds what else is wrong with a query whose FROM or WHERE was refused. Conditions need not prove equal units."""
+    stand = stand_in(sources, joins)
+
+    def tied(query: exp.Expr) -> Expr:
+        if isinstance(query, exp.Select) and has_aggregates(query):
+            _released_query(query, names, state)
+        else:
+            _inner_rows(query, stand, names, state)
+        return Lit(True, BOOL)
+
+    context = replace(
+        _context(stand.fields, stand, names, state, None if has_aggregates(select) else outer),
+        exists=lambda node: tied(node.this),
+        membership=lambda query, subject, negated: tied(query),
+    )
+    grouping = Grouping(stand, context, state.schema, "refused", lambda query: _released_query(query, names, state))
+    rest_of(select, context, grouping, problems, tied)
 
 
 def _reading(tree: exp.Query, old: str, new: str) -> exp.Query:
@@ -541,6 +601,7 @@ def _projected(select: exp.Select, source: Source, context: Context, *, top: boo
     clauses = ("limit", "offset") if top else ()
     only(select, "expressions", "from_", "joins", "where", "order", "with_", "kind", *clauses)
     fields: list[Field] = []
+    problems = Problems()
     for node in select.expressions:
         if isinstance(node, exp.Star):
             only(node)
@@ -549,5 +610,10 @@ def _projected(select: exp.Select, source: Source, context: Context, *, top: boo
             fields += [f for f in source.fields if f.qualifier == name_of(node.args.get("table"))]
         else:
             inner = node.this if isinstance(node, exp.Alias) else node
-            fields.append(Field("", output_name(node), narrowed(bind(inner, context), source.known)))
+            made = problems.catch(partial(bind, inner, context))
+            if made is None:
+                problems.found += unknown_columns(inner, context.fields, context.outer)
+            else:
+                fields.append(Field("", output_name(node), narrowed(made, source.known)))
+    problems.check()
     return replace(source, fields=tuple(fields))

@@ -99,6 +99,8 @@ def _refusal(error: Rejected, statement: str) -> Iterator[str]:
     if error.position is not None:
         at = error.position - 1
         yield f"at {error.position}: {statement[at : at + 20].splitlines()[0]}"
+    if error.detail is not None:
+        yield f"detail: {error.detail}"
     if error.hint is not None:
         yield f"hint: {error.hint}"
 

@@ -45,6 +45,10 @@ def _told(case: Case) -> Iterator[str]:
     for line in refused[1].splitlines() if refused else ():
         if line.startswith("hint: "):
             yield f"HINT: {line[6:]}"
+        elif line.startswith("detail: "):
+            yield f"DETAIL: {line[8:]}"
+        elif line.startswith(("Also ", "And ")):
+            yield line
         elif not line.startswith("at "):
             yield f"ERROR {line}"
 

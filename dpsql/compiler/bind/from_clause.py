@@ -19,7 +19,8 @@ from dpsql.compiler.bind.expr import Context, bind_condition
 from dpsql.compiler.bind.joins import Numbers
 from dpsql.compiler.bind.scope import Field, Source
 from dpsql.compiler.bind.units import equality
-from dpsql.compiler.parse import name_of, only, refuse, together
+from dpsql.compiler.parse import name_of, only, refuse
+from dpsql.compiler.problems import together
 from dpsql.errors import UNDEFINED_COLUMN, Rejected
 
 MakeContext = Callable[[tuple[Field, ...], Source | None], Context]

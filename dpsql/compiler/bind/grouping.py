@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import TypeVar
 
 from sqlglot import exp
 
@@ -25,13 +26,16 @@ from dpsql.compiler.bind.choices import chooses
 from dpsql.compiler.bind.expr import Context, bind
 from dpsql.compiler.bind.parameters import constant
 from dpsql.compiler.bind.propagate import WIDE, propagated
-from dpsql.compiler.bind.scope import Field, Source
+from dpsql.compiler.bind.scope import Field, Source, unknown_columns
 from dpsql.compiler.domains import narrowed
-from dpsql.compiler.parse import name_of, only, refuse, together, unwrap
+from dpsql.compiler.parse import name_of, only, refuse, unwrap
+from dpsql.compiler.problems import FollowUp, Problems, together
 from dpsql.compiler.public.names import output_name
 from dpsql.errors import GROUPING, TOO_COMPLEX, Rejected
 from dpsql.policy.schema import Schema
 from dpsql.types import FLOAT8, INT8, TEXT, Column, Kind
+
+T = TypeVar("T")
 
 MAX_AGGREGATES = 100
 ERROR_FUNCTIONS = {"dp_stddev": "sd", "dp_interval_low": "low", "dp_interval_high": "high"}
@@ -41,7 +45,7 @@ ERROR_FUNCTIONS = {"dp_stddev": "sd", "dp_interval_low": "low", "dp_interval_hig
 class Grouping:
     """A grouped query in the making. `relation`: the name of the released relation that it will read.
 
-    `sets`: ROLLUP, CUBE or GROUPING SETS, computed by summing the cells of the finest grouping.
+    `sets`: ROLLUP, CUBE or GROUPING SETS, computed by summing the cells of the finest grouping. `refused`: a key is.
     """
 
     source: Source
@@ -54,43 +58,61 @@ class Grouping:
     key_classes: set[type[exp.Expr]] = field(default_factory=set)
     names: list[str] = field(default_factory=list)
     sets: bool = False
+    refused: bool = False
     aggregates: list[Aggregate] = field(default_factory=list)
 
 
 def rewrite(select: exp.Select, grouping: Grouping) -> exp.Select:
     """The query over the released relation; fills `grouping` with keys and aggregates on the way."""
-    only(
-        select, "expressions", "from_", "joins", "where", "group", "having", "order", "limit", "offset", "distinct",
-        "qualify", "windows", "with_", "kind",
-    )  # fmt: skip
-    distinct = select.args.get("distinct")
-    if distinct is not None:
-        only(distinct)
+    problems = Problems()
+    problems.catch(partial(_only_known, select))
     group = select.args.get("group")
     grouping.sets = group is not None and group.find(exp.Rollup, exp.Cube, exp.GroupingSets) is not None
-    together(partial(_add_key, node, grouping) for node in key_nodes(select, grouping.context.fields))
+    for node in problems.catch(partial(key_nodes, select, grouping.context.fields)) or []:
+        _caught(problems, node, partial(_add_key, node, grouping), grouping)
+    grouping.refused = bool(problems.found)
     outputs = {output_name(e) for e in select.expressions}
-    projections = together(partial(_projection, e, grouping) for e in select.expressions)
-    result = exp.Select(expressions=projections)
+    found = [_caught(problems, e, partial(_projection, e, grouping), grouping) for e in select.expressions]
+    result = exp.Select(expressions=[e for e in found if e is not None])
     result.set("from_", exp.From(this=exp.Table(this=exp.to_identifier(grouping.relation, quoted=True))))
     having = select.args.get("having")
     if grouping.sets and group is not None:
-        result.set("group", _rebuilt(group, grouping, frozenset()))
+        result.set("group", problems.catch(partial(_rebuilt, group, grouping, frozenset())))
     if having is not None:
-        condition = _rewritten(having.this, grouping, frozenset())
+        condition = _caught(problems, having.this, partial(_rewritten, having.this, grouping, frozenset()), grouping)
         result.set(*("having", exp.Having(this=condition)) if grouping.sets else ("where", exp.Where(this=condition)))
-    if distinct is not None:
+    if select.args.get("distinct") is not None:
         result.set("distinct", exp.Distinct())
     for key in ("order", "qualify", "windows"):
         part = select.args.get(key)
         if isinstance(part, list) and part:
-            result.set(key, [_rewritten(p, grouping, frozenset()) for p in part])
+            result.set(key, [problems.catch(partial(_rewritten, p, grouping, frozenset())) for p in part])
         elif isinstance(part, exp.Expr):
-            result.set(key, _rewritten(part, grouping, frozenset(outputs) if key == "order" else frozenset()))
+            aliases = frozenset(outputs) if key == "order" else frozenset()
+            result.set(key, problems.catch(partial(_rewritten, part, grouping, aliases)))
     for key in ("limit", "offset"):
         if select.args.get(key) is not None:
             result.set(key, select.args[key].copy())
+    problems.check()
     return result
+
+
+def _only_known(select: exp.Select) -> None:
+    only(
+        select, "expressions", "from_", "joins", "where", "group", "having", "order", "limit", "offset", "distinct",
+        "qualify", "windows", "with_", "kind",
+    )  # fmt: skip
+    if select.args.get("distinct") is not None:
+        only(select.args["distinct"])
+
+
+def _caught(problems: Problems, node: exp.Expr, part: Callable[[], T], grouping: Grouping) -> T | None:
+    """The part's result; where it is refused, all columns of its text that cannot be found are named with it."""
+    before = len(problems.found)
+    made = problems.catch(part)
+    if len(problems.found) > before:
+        problems.found += unknown_columns(node, grouping.context.fields, grouping.context.outer)
+    return made
 
 
 def aggregation(grouping: Grouping, max_groups: int | None) -> Aggregation:
@@ -174,7 +196,7 @@ def key_nodes(select: exp.Select, fields: tuple[Field, ...]) -> list[exp.Expr]:
     else:
         nodes = [leaf for node in group.expressions for leaf in _set_leaves(node)]
         only(group, "expressions")
-    return [_key_node(node, select, fields) for node in nodes]
+    return together(partial(_key_node, node, select, fields) for node in nodes)
 
 
 def _set_leaves(node: exp.Expr) -> list[exp.Expr]:
@@ -302,20 +324,27 @@ def _reference(name: str, grouping: Grouping, at: exp.Expr) -> exp.Column:
 
 
 def _rebuilt(node: exp.Expr, grouping: Grouping, aliases: frozenset[str], *, keep_function: bool = False) -> exp.Expr:
-    made = node.copy()
+    made, problems = node.copy(), Problems()
     for key, value in node.args.items():
         if isinstance(value, list):
-            made.set(key, [_rewritten(v, grouping, aliases) if isinstance(v, exp.Expr) else v for v in value])
+            parts = [
+                problems.catch(partial(_rewritten, v, grouping, aliases)) if isinstance(v, exp.Expr) else v
+                for v in value
+            ]
+            made.set(key, parts)
         elif isinstance(value, exp.Expr):
             if keep_function and key == "this":
-                made.set(key, _rebuilt(value, grouping, aliases))
+                made.set(key, problems.catch(partial(_rebuilt, value, grouping, aliases)))
             elif not isinstance(value, exp.Identifier | exp.Star | exp.DataType):
-                made.set(key, _rewritten(value, grouping, aliases))
+                made.set(key, problems.catch(partial(_rewritten, value, grouping, aliases)))
+    problems.check()
     return made
 
 
 def _bare_column(node: exp.Column, grouping: Grouping) -> exp.Expr:
     bind(node, grouping.context)
+    if grouping.refused:
+        raise FollowUp(f'column "{node.sql("postgres")}" is no group key', sqlstate=GROUPING)
     raise refuse(
         f'column "{node.sql("postgres")}" must appear in the GROUP BY clause or be used in an aggregate function',
         node,

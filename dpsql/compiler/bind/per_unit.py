@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 
 from sqlglot import exp
 
@@ -31,8 +32,9 @@ from dpsql.compiler.algebra import (
 from dpsql.compiler.bind.expr import Context, bind, bind_condition
 from dpsql.compiler.bind.grouping import key_nodes
 from dpsql.compiler.bind.joins import Numbers
-from dpsql.compiler.bind.scope import Field, Source
+from dpsql.compiler.bind.scope import Field, Source, unknown_columns
 from dpsql.compiler.parse import only, refuse, written
+from dpsql.compiler.problems import Problems
 from dpsql.compiler.public.names import output_name
 from dpsql.errors import GROUPING, NOT_PERMITTED
 from dpsql.types import FLOAT8, INT8, SqlType
@@ -63,8 +65,13 @@ def per_unit(select: exp.Select, source: Source, context: Context, numbers: Numb
     """The private relation of a grouped query whose keys determine the unit; None where they do not."""
     if source.unit is None or select.args.get("group") is None:
         return None
-    keys = [bind(node, context) for node in key_nodes(select, context.fields)]
-    if not _determine_unit(keys, source):
+    problems = Problems()
+    found = [problems.catch(partial(bind, node, context)) for node in key_nodes(select, context.fields)]
+    if problems.found:
+        problems.found += [e for node in select.expressions for e in unknown_columns(node, context.fields)]
+        problems.check()
+    keys = [key for key in found if key is not None]
+    if not determine_unit(keys, source):
         return None
     for clause in ("limit", "offset", "qualify", "windows"):
         if select.args.get(clause):
@@ -78,7 +85,8 @@ def per_unit(select: exp.Select, source: Source, context: Context, numbers: Numb
     return _Grouped(source, context, numbers, keys).build(select)
 
 
-def _determine_unit(keys: list[Expr], source: Source) -> bool:
+def determine_unit(keys: list[Expr], source: Source) -> bool:
+    """Whether rows with equal keys belong to one unit."""
     names = {key.name for key in keys if isinstance(key, Col)}
     return bool(names & source.units) or any(known <= names for known in source.determines if known)
 
@@ -104,9 +112,11 @@ class _Grouped:
         self.parts: dict[str, tuple[Col, Part]] = {}
 
     def build(self, select: exp.Select) -> Source:
-        fields = [self._field(node) for node in select.expressions]
+        problems = Problems()
+        fields = [problems.catch(partial(self._field, node)) for node in select.expressions]
         having = select.args.get("having")
-        condition = self._over_groups(bind_condition(having.this, self.context), having) if having is not None else None
+        condition = None if having is None else problems.catch(partial(self._having, having))
+        problems.check()
         keys = {col.name: (col.name, key) for col, key in self.keys.values()}
         node = PerUnit(self.source.node, tuple(keys.values()), tuple((c.name, p) for c, p in self.parts.values()))
         names = frozenset(name for name in keys if name != self.unit.name)
@@ -115,7 +125,7 @@ class _Grouped:
         )
         return Source(
             node=node if condition is None else Filter(node, conjunction((condition,))),
-            fields=tuple(fields),
+            fields=tuple(f for f in fields if f is not None),
             private=True,
             unit=self.unit,
             units=frozenset({self.unit.name}),
@@ -132,6 +142,9 @@ class _Grouped:
             raise refuse("* is not supported in a grouped query", node, sqlstate=GROUPING)
         inner = node.this if isinstance(node, exp.Alias) else node
         return Field("", output_name(node), self._over_groups(bind(inner, self.context), inner))
+
+    def _having(self, having: exp.Expr) -> Expr:
+        return self._over_groups(bind_condition(having.this, self.context), having)
 
     def _over_groups(self, expr: Expr, node: exp.Expr) -> Expr:
         """The expression over keys and parts; any other column is refused."""

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from functools import partial
 
 from sqlglot import exp
 
-from dpsql.compiler.algebra import Col, Domain, Expr, Node
+from dpsql.compiler.algebra import Col, Domain, Expr, Lit, Node
 from dpsql.compiler.parse import name_of, refuse
-from dpsql.errors import AMBIGUOUS_COLUMN, UNDEFINED_COLUMN, UNDEFINED_TABLE
+from dpsql.compiler.problems import FollowUp, Problems
+from dpsql.errors import AMBIGUOUS_COLUMN, UNDEFINED_COLUMN, UNDEFINED_TABLE, Rejected
 from dpsql.policy.model import UnitPath
+from dpsql.types import UNKNOWN
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +57,14 @@ class Source:
     known: dict[str, Domain] = field(default_factory=dict)
 
 
+ANYTHING = "\0"
+
+
+def unknown_item(qualifier: str) -> Field:
+    """Stands for all columns of a FROM item that was refused: what they may be is not reported again."""
+    return Field(qualifier, ANYTHING, Lit(None, UNKNOWN))
+
+
 def resolve(column: exp.Column, fields: tuple[Field, ...], outer: tuple[Field, ...] = ()) -> Expr:
     """The expression that a column reference stands for; 42703, 42P01 or 42702 with its position otherwise.
 
@@ -64,6 +75,8 @@ def resolve(column: exp.Column, fields: tuple[Field, ...], outer: tuple[Field, .
     distinct = list(dict.fromkeys(f.expr for f in found))
     if len(distinct) == 1:
         return distinct[0]
+    if not distinct and any(f.name == ANYTHING and qualifier in ("", f.qualifier) for f in fields):
+        raise FollowUp(f'column "{name}" is of a table that was refused', sqlstate=UNDEFINED_COLUMN)
     if not distinct and outer:
         return resolve(column, outer)
     if distinct:
@@ -78,8 +91,21 @@ def resolve(column: exp.Column, fields: tuple[Field, ...], outer: tuple[Field, .
     )
 
 
+def unknown_columns(node: exp.Expr, fields: tuple[Field, ...], outer: tuple[Field, ...] = ()) -> list[Rejected]:
+    """The refusals of all columns of an expression, outside its subqueries, that cannot be found."""
+    problems = Problems()
+    stack = [node]
+    while stack:
+        part = stack.pop()
+        if isinstance(part, exp.Column) and not isinstance(part.this, exp.Star):
+            problems.catch(partial(resolve, part, fields, outer))
+        elif not isinstance(part, exp.Query):
+            stack.extend(part.iter_expressions())
+    return problems.found
+
+
 def _suggest(name: str, fields: tuple[Field, ...]) -> str:
-    names = sorted({f.name for f in fields})
+    names = sorted({f.name for f in fields if f.name != ANYTHING})
     close = get_close_matches(name, names, n=1)
     if close:
         return f'Perhaps you meant "{close[0]}". Only columns declared in the policy exist here.'

@@ -1,0 +1,79 @@
+"""What an answer will not tell of itself, said beforehand: from the plan alone, never from data.
+
+Two statements are answered and charged, but do not say what they seem to: one that groups by the privacy unit, whose
+groups of one unit each stay below the threshold of private keys; and one whose join with public rows repeats rows of
+which the policy counts no more than there were before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from dpsql.compiler.algebra import Expr, Node, Scan, columns_of
+from dpsql.compiler.bind.per_unit import determine_unit
+from dpsql.compiler.bind.scope import Source
+from dpsql.compiler.plan import PlannedRelease
+from dpsql.compiler.walk import inputs
+from dpsql.dp.selection import WEIGHT_ONE
+from dpsql.policy.schema import Schema
+
+
+@dataclass(frozen=True, slots=True)
+class Doubts:
+    """What the binder knows of a release that the plan does not show.
+
+    `by_unit`: rows of one group belong to one unit. `repeated`: the public side of a join that repeats rows, of which a
+    unit has a fixed number at most, within a group.
+    """
+
+    by_unit: bool
+    repeated: str | None
+
+
+def doubts(source: Source, keys: list[Expr], schema: Schema) -> Doubts:
+    """Of a release that groups the source's rows by these keys."""
+    if schema.policy.privacy.is_row:
+        return Doubts(by_unit=False, repeated=None)
+    return Doubts(determine_unit(keys, source), _repeated(source, keys, schema))
+
+
+def cautions(release: PlannedRelease, known: Doubts, unit: str) -> Iterator[str]:
+    """In words, for EXPLAIN and the answer's notices."""
+    if release.selection is not None and known.by_unit:
+        needed = round(release.selection.threshold / WEIGHT_ONE)
+        yield (
+            f"Every group here is one {unit}, and groups are shown only where about {needed} or more stand behind them:"
+            " none will be shown, and the statement is charged all the same. Group by something that many share, or"
+            f" aggregate per {unit} in a subquery first."
+        )
+    if known.repeated is not None:
+        rows = f"{release.bound.rows} row{'s' if release.bound.rows > 1 else ''}"
+        yield (
+            f"The join with {known.repeated} repeats rows of {' and '.join(release.aggregation.tables)}, but one {unit}"
+            f" counts as at most {rows} in a group: repeated rows are scaled down to that. Join on, or group by,"
+            f" what is unique in {known.repeated}."
+        )
+
+
+def _repeated(source: Source, keys: list[Expr], schema: Schema) -> str | None:
+    tables = [schema.tables[name] for name in source.tables]
+    if not source.multiplies or not all(t.max_rows is not None or t.one_row_per_unit for t in tables):
+        return None
+    read = {column.name for key in keys for column in columns_of(key)}
+    found = [node.table for node in _public(source.node, schema) if not _told_apart(node, read, schema)]
+    return found[0] if len(found) == 1 else "public tables" if found else None
+
+
+def _told_apart(node: Scan, read: set[str], schema: Schema) -> bool:
+    """Whether a group has one row of the public relation at most, as far as its text shows."""
+    names = {name: column.name for name, column in node.columns}
+    return any({names[name] for name in key} <= read for key in schema.tables[node.table].unique)
+
+
+def _public(node: Node, schema: Schema) -> Iterator[Scan]:
+    """The public tables inside."""
+    if isinstance(node, Scan) and schema.tables[node.table].public:
+        yield node
+    for inner in inputs(node):
+        yield from _public(inner, schema)
