@@ -11,6 +11,7 @@ import sys
 import click
 
 from dpsql import __version__
+from dpsql.commands.examples import with_examples
 from dpsql.errors import DpsqlError
 
 COMMANDS = {
@@ -41,13 +42,16 @@ class Commands(click.Group):
             return None
         module, name = COMMANDS[cmd_name].split(":")
         command = getattr(importlib.import_module(module), name)
-        return command if isinstance(command, click.Command) else None
+        return with_examples(command, cmd_name) if isinstance(command, click.Command) else None
 
 
 @click.command(cls=Commands)
 @click.version_option(__version__, prog_name="dpsql")
 def dpsql() -> None:
     """Answer aggregate SQL with differential privacy, over the PostgreSQL wire protocol."""
+
+
+with_examples(dpsql, "")
 
 
 def main() -> None:

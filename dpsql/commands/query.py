@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import csv
-import json
 import sys
-from decimal import Decimal
 from pathlib import Path
 
 import click
 from rich.console import Console
-from rich.table import Table
 
 from dpsql.commands.local import Result, open_session, run
 from dpsql.errors import DpsqlError
-from dpsql.pgwire.values import WireValue
+from dpsql.shell.evaluate import pointed
+from dpsql.shell.export import as_json, write_csv
+from dpsql.shell.render import table
+
+UNBOUNDED = 100_000
+"""The width of a table that goes to no terminal."""
 
 
 @click.command()
@@ -24,10 +25,16 @@ from dpsql.pgwire.values import WireValue
 @click.option("--epsilon", help="What the statement may cost; the default is the role's.")
 @click.argument("sql")
 def query(policy: Path, user: str, style: str, epsilon: str | None, sql: str) -> None:
-    """Answer SQL (or standard input, if SQL is -) as a user of POLICY."""
+    """Answer SQL (or standard input, if SQL is -) as a user of POLICY.
+
+    Tables show the 95 % error of each value. CSV and JSON hold what the statement asks for, dp_interval_low(...) and
+    dp_interval_high(...) among it.
+    """
     text = sys.stdin.read() if sql == "-" else sql
-    settings = (("dpsql.epsilon", epsilon),) if epsilon is not None else ()
-    with open_session(policy, user, settings) as session:
+    settings = [("dpsql.epsilon", epsilon)] if epsilon is not None else []
+    if style == "table":
+        settings.append(("dpsql.error_bars", "on"))
+    with open_session(policy, user, tuple(settings)) as session:
         try:
             for result in run(session, text):
                 _print(result, style)
@@ -38,53 +45,31 @@ def query(policy: Path, user: str, style: str, epsilon: str | None, sql: str) ->
 
 def show_position(text: str, error: DpsqlError) -> None:
     """The line of the statement that an error points at, as psql shows it."""
-    if error.position is None:
-        return
-    before = text[: error.position - 1]
-    start = before.rfind("\n") + 1
-    line = text[start:].split("\n", 1)[0]
-    number = before.count("\n") + 1
-    prefix = f"LINE {number}: "
-    click.echo(prefix + line, err=True)
-    click.echo(" " * (len(prefix) + error.position - 1 - start) + "^", err=True)
+    for line in pointed(text, error.position):
+        click.echo(line, err=True)
 
 
 def _print(result: Result, style: str) -> None:
+    if result.copied:
+        click.echo(result.copied, nl=False)
     if result.columns:
-        {"table": _table, "csv": _csv, "json": _json}[style](result)
+        _rows(result, style)
     elif result.tag:
         click.echo(result.tag, err=True)
     for notice in result.notices:
         click.echo(f"NOTICE: {notice}", err=True)
 
 
-def _table(result: Result) -> None:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for index, name in enumerate(result.columns):
-        numbers = all(isinstance(row[index], int | float | Decimal | None) for row in result.rows)
-        table.add_column(name, justify="right" if numbers and result.rows else "left")
-    for row in result.rows:
-        table.add_row(*("" if value is None else str(value) for value in row))
-    console = Console()
-    console.print(table)
-    console.print(f"({len(result.rows)} row{'' if len(result.rows) == 1 else 's'})", style="dim")
-
-
-def _csv(result: Result) -> None:
-    writer = csv.writer(sys.stdout, lineterminator="\n")
-    writer.writerow(result.columns)
-    writer.writerows(["" if value is None else value for value in row] for row in result.rows)
-
-
-def _json(result: Result) -> None:
-    rows = [dict(zip(result.columns, (plain(v) for v in row), strict=True)) for row in result.rows]
-    click.echo(json.dumps(rows, indent=2, ensure_ascii=False))
-
-
-def plain(value: WireValue) -> object:
-    """A value as JSON has it: numbers as numbers, the rest as text."""
-    if isinstance(value, Decimal):
-        return int(value) if value == value.to_integral() else float(value)
-    if value is None or isinstance(value, bool | int | float | str):
-        return value
-    return [plain(v) for v in value] if isinstance(value, tuple) else str(value)
+def _rows(result: Result, style: str) -> None:
+    match style:
+        case "csv":
+            write_csv(result, sys.stdout)
+        case "json":
+            click.echo(as_json(result))
+        case _:
+            console = Console(highlight=False)
+            if console.is_terminal:
+                console.print(table(result, console.width))
+            else:
+                wide = Console(highlight=False, width=UNBOUNDED)
+                wide.print(table(result, UNBOUNDED, "off"))

@@ -15,13 +15,13 @@ from dpsql.shell.connection import Connection
 
 _URL = re.compile(r"postgres(ql)?://", re.IGNORECASE)
 
-EPILOG = r"""
+EPILOG = """
 \b
 Examples:
   dpsql shell policy.yaml --user alice
   dpsql shell postgresql://alice@127.0.0.1:6432/nyc-flights
   dpsql shell policy.yaml -u alice -c "SELECT count(*) FROM flights"
-  echo "SELECT origin, count(*) FROM flights GROUP BY origin;" | dpsql shell policy.yaml -u alice > flights.csv
+  dpsql shell policy.yaml -u alice < questions.sql > answers.csv
 
 A password comes from PGPASSWORD or ~/.pgpass, or is asked for.
 """

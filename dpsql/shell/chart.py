@@ -45,7 +45,7 @@ def chart(result: Result, width: int, name: str | None = None) -> RenderableType
         made.append(f"({left} more rows)\n", "dim")
     head = Text(printable(drawn.name) + "\n", style="bold")
     if drawn.bar is not None:
-        head.append(f"{SHADED} 95 % of the noise ends here\n", "dim")
+        head.append(f"{SHADED} is the 95 % error\n", "dim")
     made.rstrip()
     return head + made
 

@@ -12,12 +12,13 @@ from pathlib import Path
 
 from rich.text import Text
 
-from dpsql.errors import BAD_PARAMETER, UNDEFINED_OBJECT, UNDEFINED_TABLE, Rejected
+from dpsql.errors import BAD_PARAMETER, UNDEFINED_OBJECT, UNDEFINED_TABLE, DpsqlError, Rejected
 from dpsql.shell import screens
 from dpsql.shell.ask import waited
 from dpsql.shell.chart import chart
 from dpsql.shell.export import export
-from dpsql.shell.results import Result
+from dpsql.shell.prices import price_of_count
+from dpsql.shell.results import Result, shown, without_empty_bars
 from dpsql.shell.state import State
 
 
@@ -41,7 +42,13 @@ def run_command(state: State, line: str) -> None:
         meant = f"Did you mean \\{close[0]}? " if close else ""
         known = " ".join(f"\\{known}" for known in COMMANDS)
         raise Rejected(f"There is no command \\{name}.", sqlstate=UNDEFINED_OBJECT, hint=f"{meant}There are {known}.")
-    command.run(state, rest.strip().removesuffix(";").strip())
+    argument = rest.strip().removesuffix(";").strip()
+    try:
+        command.run(state, argument)
+    except DpsqlError as error:
+        if error.position is not None:
+            error.position = error.position + line.index(argument) if argument else None
+        raise
 
 
 # --- looking -------------------------------------------------------------------------------------------------------
@@ -101,33 +108,41 @@ def _last(state: State) -> Result:
 def _export(state: State, name: str) -> None:
     if not name:
         raise Rejected("Say where to.", hint=r"\export result.csv, result.json or result.parquet")
-    result = _last(state)
+    result = without_empty_bars(_last(state))
     path = Path(name).expanduser()
     export(result, path)
-    rows = len(result.rows)
-    state.console.print(Text(f"{rows} row{'' if rows == 1 else 's'} to {path}: {', '.join(result.columns)}"))
+    rows, columns = len(result.rows), len(result.columns)
+    words = f"{rows} row{'' if rows == 1 else 's'} of {columns} column{'' if columns == 1 else 's'} in {path}."
+    if any(column.bar is not None for column in shown(result.columns)):
+        words += " Columns that end with _low and _high are the ends of 95 % intervals."
+    state.console.print(Text(words))
 
 
 # --- settings ------------------------------------------------------------------------------------------------------
 
 
 def _epsilon(state: State, value: str) -> None:
-    if value:
-        statement = "SET dpsql.epsilon = " + (value if _is_number(value) else "'" + value.replace("'", "''") + "'")
-        state.connection.run(statement)
-        state.settings.append(statement)
-    price = state.standard()
-    if price is None:
+    private = [table.name for table in state.tables if not table.public]
+    if not private:
         raise Rejected("You have no private table to ask.", hint="Ask the operator for a role with a budget.")
-    if value:
-        state.usual = price.epsilon
+    before = state.connection.run("SHOW dpsql.epsilon").rows[0][0]
+    statements = (f"SET dpsql.epsilon = {_literal(value)}", "SET dpsql.max_error = default") if value else ()
+    for statement in statements:
+        state.connection.run(statement)
+    try:
+        price = price_of_count(state.connection, private[0])
+    except Rejected:
+        state.connection.run(f"SET dpsql.epsilon = {_literal(str(before))}")
+        raise
+    state.settings += statements
+    state.usual = price.epsilon if value else state.usual
     if not state.budgets:
         state.look_at_budget()
     state.console.print(screens.epsilon(price, state.budgets))
 
 
-def _is_number(text: str) -> bool:
-    return text.replace(".", "", 1).isdigit()
+def _literal(value: str) -> str:
+    return "'" + value.replace("'", "''") + "'"
 
 
 def _confirm(state: State, value: str) -> None:

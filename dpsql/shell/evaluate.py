@@ -9,7 +9,7 @@ import time
 
 from rich.text import Text
 
-from dpsql.errors import DpsqlError, Rejected
+from dpsql.errors import DpsqlError
 from dpsql.shell.ask import ask, reconnect, was_cancelled
 from dpsql.shell.chart import can_chart, chart
 from dpsql.shell.commands import Leave, run_command
@@ -34,7 +34,7 @@ def evaluate(state: State, text: str) -> bool:
     except Lost as error:
         _reconnected(state, error)
     except DpsqlError as error:
-        show_error(state, error, text)
+        show_error(state, error, stripped if stripped.startswith("\\") else text)
     except Exception as error:  # a fault of the shell's own must not cost the session
         state.console.print(Text(f"ERROR: the shell failed: {type(error).__name__}: {error}", style="red"))
     return True
@@ -100,9 +100,12 @@ def _reconnected(state: State, error: Lost) -> None:
     """Says that the connection is gone, and makes it anew where that works."""
     state.console.print(Text(f"ERROR: {error.message}", style="red"))
     try:
+        if state.broken:  # the error is that of an attempt to connect again
+            raise error
         reconnect(state)
-    except Rejected as second:
-        state.console.print(Text(second.message, style="red"))
+    except DpsqlError as second:
+        if second is not error:
+            state.console.print(Text(second.message, style="red"))
         state.console.print(Text("The next statement tries to connect again; \\q leaves.", style="cyan"))
         return
     state.console.print(Text("Connected again; the settings are as before. Ask once more: ↑", style="cyan"))

@@ -16,7 +16,7 @@ from typing import Any
 
 from dpsql.errors import Rejected
 from dpsql.pgwire.values import WireValue
-from dpsql.shell.connection import Connection
+from dpsql.shell.connection import Connection, Lost
 
 LARGE_SHARE = 0.1
 PREFIX = "EXPLAIN (FORMAT JSON) "
@@ -97,11 +97,23 @@ def standard_price(connection: Connection, tables: Sequence[str]) -> Price | Non
     """What a statement costs under the settings as they are: the price of counting one of these private tables."""
     for name in tables:
         try:
-            plan = _plan(connection, f'SELECT count(*) FROM "{name}"')
+            return price_of_count(connection, name)
+        except Lost:
+            raise
         except Rejected:
             continue
-        return Price(float(plan["price"]["epsilon"]), float(plan["price"]["rho"]))
     return None
+
+
+def price_of_count(connection: Connection, table: str) -> Price:
+    """The price of counting a table, replay or not. Raises what explaining it raises, without a position."""
+    name = table.replace('"', '""')
+    try:
+        plan = _plan(connection, f'SELECT count(*) FROM "{name}"')
+    except Rejected as error:
+        error.position = None
+        raise
+    return Price(float(plan["price"]["epsilon"]), float(plan["price"]["rho"]))
 
 
 def accounts(connection: Connection) -> tuple[Account, ...]:

@@ -63,7 +63,8 @@ def prompt_session(state: State) -> PromptSession[str]:
     dataset = state.connection.dataset
 
     def continuation(width: int, line_number: int, wrap_count: int) -> AnyFormattedText:
-        return [("class:continuation", f"{dataset}-> "[-width:].rjust(width))]
+        shown = "" if wrap_count else f"{dataset}-> "
+        return [("class:continuation", shown[-width:].rjust(width))]
 
     def toolbar() -> AnyFormattedText:
         return screens.toolbar(state.budgets, state.usual, state.connection.user)

@@ -141,5 +141,5 @@ def _no_connection(error: psycopg.Error) -> Lost:
 def _first_line(error: psycopg.Error) -> str:
     """The last part of libpq's message, which names the reason, on one line."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    text = lines[0] if lines else type(error).__name__
+    text = lines[0].rpartition("FATAL:")[2].strip() if lines else type(error).__name__
     return text.removeprefix("connection failed: ").removeprefix("connection is bad: ")

@@ -6,7 +6,7 @@ that name. It is how the setting dpsql.error_bars sends them, and how a careful 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from dpsql.pgwire.values import WireValue
@@ -68,6 +68,19 @@ def _is_pair(columns: tuple[str, ...], at: int) -> bool:
     low, high = columns[at : at + 2]
     name = low.removesuffix(LOW)
     return low == name + LOW and high == name + HIGH and name in columns[:at]
+
+
+def without_empty_bars(result: Result) -> Result:
+    """The result without the error bars that no row has: those of quantiles, say, which depend on the data."""
+    bars = [column.bar for column in shown(result.columns) if column.bar is not None]
+    empty = {end for b in bars for end in (b.low, b.high) if all(row[b.low] is None for row in result.rows)}
+    kept = [place for place in range(len(result.columns)) if place not in empty]
+    return replace(
+        result,
+        columns=tuple(result.columns[place] for place in kept),
+        rows=tuple(tuple(row[place] for place in kept) for row in result.rows),
+        types=tuple(result.types[place] for place in kept),
+    )
 
 
 def interval(row: Row, column: Shown) -> tuple[float, float] | None:

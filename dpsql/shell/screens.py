@@ -15,6 +15,7 @@ from dpsql.shell.tables import Field, Table
 from dpsql.shell.values import printable
 
 GAUGE = 30
+LONGEST_NAME = 24
 
 
 def _grid(*headers: str) -> Grid:
@@ -22,6 +23,13 @@ def _grid(*headers: str) -> Grid:
     for header in headers:
         made.add_column(header, overflow="fold", no_wrap=header in ("table", "column", "type", "unit", "NULL", "price"))
     return made
+
+
+def _name(name: str) -> Text:
+    """A name on one line, but for very long ones, which are folded."""
+    shown = printable(name)
+    parts = [shown[at : at + LONGEST_NAME] for at in range(0, len(shown), LONGEST_NAME)]
+    return Text("\n".join(parts))
 
 
 # --- tables --------------------------------------------------------------------------------------------------------
@@ -35,7 +43,7 @@ def tables(found: Sequence[Table], width: int) -> RenderableType:
     for each in found:
         kind = Text("public: exact and free") if each.public else Text("private")
         names = ", ".join(field.name for field in each.fields)
-        grid.add_row(Text(printable(each.name)), kind, Text(each.unit or ""), Text(printable(names), style="dim"))
+        grid.add_row(_name(each.name), kind, Text(each.unit or ""), Text(printable(names), style="dim"))
     return Group(grid, Text("\\d TABLE shows types, bounds and values.", style="dim"))
 
 
@@ -44,7 +52,7 @@ def table(found: Table) -> RenderableType:
     grid = _grid("column", "type", "NULL", "bounds or values", "remark")
     for field in found.fields:
         grid.add_row(
-            Text(printable(field.name)),
+            _name(field.name),
             Text(field.type),
             Text("yes" if field.nullable else ""),
             Text(printable(field.bounds)),
@@ -58,15 +66,16 @@ def _remark(field: Field, found: Table) -> str:
         return "privacy unit"
     if field.refers_to is not None:
         return f"refers to {printable(field.refers_to)}"
-    return "" if field.bounds or found.public else "not summed"
+    unbounded = not (field.bounds or found.public or field.type in ("text", "boolean"))
+    return "no bounds" if unbounded else ""
 
 
 def _words(found: Table) -> str:
     if found.public:
         return "A public table: its rows are answered exactly, and free."
     return (
-        "A private table: aggregates only, with noise. Columns with bounds can be summed and averaged; those with "
-        "values or whole-number bounds have groups that are all shown."
+        "A private table: aggregates only, with noise. Columns with bounds can be summed and averaged. GROUP BY "
+        "columns with values or whole-number bounds shows every group; by others, only groups of enough units."
     )
 
 
