@@ -9,19 +9,27 @@ from ledger_cases import COST, DATASET, made, start
 
 from dpsql.ledger import open_ledger, verify_ledger
 
-PROCESSES, THREADS, ASKS, FITTING = 8, 6, 2, 40
+SLOW = pytest.mark.slow
 
 
-@pytest.mark.parametrize("whose", ["dataset", pytest.param("user", marks=pytest.mark.slow)])
-def test_exactly_what_fits(whose: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("whose", "processes", "threads", "asks", "fitting"),
+    [
+        ("dataset", 8, 6, 2, 40),
+        pytest.param("user", 8, 6, 2, 40, marks=SLOW),
+        pytest.param("dataset", 10, 100, 1, 10, marks=SLOW),
+        pytest.param("user", 10, 100, 3, 2000, marks=SLOW),
+    ],
+)
+def test_exactly_what_fits(whose: str, processes: int, threads: int, asks: int, fitting: int, tmp_path: Path) -> None:
     url = made(tmp_path)
-    users = ["alice"] * PROCESSES if whose == "user" else [f"user {number}" for number in range(PROCESSES)]
-    racers = [start("race", url, whose, user, str(THREADS), str(ASKS), str(FITTING)) for user in users]
-    counts = [int(racer.communicate(timeout=60)[0].split()[0]) for racer in racers]
+    users = ["alice"] * processes if whose == "user" else [f"user {number}" for number in range(processes)]
+    racers = [start("race", url, whose, user, str(threads), str(asks), str(fitting)) for user in users]
+    counts = [int(racer.communicate(timeout=240)[0].split()[0]) for racer in racers]
 
-    assert sum(counts) == FITTING < PROCESSES * THREADS * ASKS
-    assert verify_ledger(url, DATASET).debits == FITTING
+    assert sum(counts) == fitting < processes * threads * asks
+    assert verify_ledger(url, DATASET).debits == fitting
     ledger = open_ledger(url, DATASET)
-    assert ledger.dataset_spent().rho == FITTING * COST.rho
-    assert sum(spent.rho for _, spent in ledger.accounts()) == FITTING * COST.rho
+    assert ledger.dataset_spent().rho == fitting * COST.rho
+    assert sum(spent.rho for _, spent in ledger.accounts()) == fitting * COST.rho
     ledger.close()

@@ -9,6 +9,7 @@ import shutil
 import sqlite3
 import tempfile
 from collections.abc import Iterator
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
@@ -230,6 +231,30 @@ def test_changed_while_open(fate: str, tmp_path: Path) -> None:
         assert NAME in caught.value.cause
         assert NAME not in caught.value.message  # the client learns nothing of the operator's files
     ledger.close()
+
+
+@pytest.mark.parametrize("folded", [True, False])
+def test_an_old_copy_written_over_it_while_open(folded: bool, tmp_path: Path) -> None:
+    """The same file with its old bytes, its log folded back or not: refused, or nothing is missing."""
+    anchor = str(tmp_path / "anchor")
+    url = filled(tmp_path, anchor)
+    path = tmp_path / NAME
+    old = path.read_bytes()
+    ledger = open_ledger(url, DATASET, anchor)
+    for number in range(5):
+        debit(ledger, "alice", f"more {number}")
+    spent = ledger.dataset_spent().rho
+    if folded:
+        connection_of(ledger).execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    with path.open("r+b") as file:
+        file.write(old)
+        file.truncate(len(old))
+    with suppress(Failed):
+        debit(ledger, "alice", "new")
+        assert ledger.dataset_spent().rho == spent + COST.rho
+    ledger.close()
+    with suppress(LedgerError), closing(open_ledger(url, DATASET, anchor)) as again:
+        assert again.dataset_spent().rho >= spent
 
 
 def test_release_altered_while_open(tmp_path: Path) -> None:
