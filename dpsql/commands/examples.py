@@ -21,6 +21,8 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "budget show": ("dpsql budget show policy.yaml --user alice",),
     "budget grant": ("dpsql budget grant policy.yaml --user alice --epsilon 0.5",),
     "budget revoke": ("dpsql budget revoke policy.yaml --user alice --epsilon 0.5",),
+    "audit": ("dpsql audit policy.yaml --since 2024-01-01", "dpsql audit policy.yaml --trail audit.jsonl --user alice"),
+    "refresh": ("dpsql refresh policy.yaml",),
     "ledger": ("dpsql ledger verify policy.yaml",),
     "ledger init": ("dpsql ledger init policy.yaml",),
     "ledger verify": ("dpsql ledger verify policy.yaml",),
