@@ -1,14 +1,15 @@
 """Statements a second that cost nothing, over one connection and over 32, beside a real Postgres's SELECT 1.
 
-    python -m tests.bench.free
+    python -m tests.bench.free [--workers N]
 
 The proxy answers a replay, over TLS and over plain TCP; Postgres answers SELECT 1 over plain TCP, directly and through
 pgbouncer where that is installed. pgbench asks all of them in the same run, one after the other. The target is a
-third of what Postgres gives through pgbouncer.
+third of what Postgres gives through pgbouncer, with one worker; a second proxy with several shows how that scales.
 """
 
 from __future__ import annotations
 
+import argparse
 import os
 import re
 import shutil
@@ -68,26 +69,47 @@ def bouncer(folder: Path, dsn: str) -> Iterator[str | None]:
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m tests.bench.free")
+    parser.add_argument("--workers", type=int, default=2, help="processes of the second proxy (default 2; 1: none)")
+    workers = parser.parse_args().workers
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         folder.chmod(0o755)
-        (folder / "shop").mkdir()
-        served = stack.enter_context(serving(make_shop(folder / "shop")))
+        counts = (1,) if workers == 1 else (1, workers)
+        proxies = {count: stack.enter_context(_proxy(folder / f"shop{count}", count)) for count in counts}
         real = stack.enter_context(postgres(folder / "postgres"))
         pooled = stack.enter_context(bouncer(folder, real))
-        tls = served.unproved.replace(" channel_binding=require", "")
-        plain = f"{tls.partition(' sslmode')[0]} sslmode=disable"
-        titles = ("connections", "over TLS", "replay", "SELECT 1", "pgbouncer", "postgres", "ratio")
+        titles = (
+            "connections",
+            "workers",
+            "over TLS",
+            "replay",
+            "SELECT 1",
+            "pgbouncer",
+            "postgres",
+            "TLS ratio",
+            "ratio",
+        )
         print(" ".join(f"{title:>11}" for title in titles))
         for clients in (1, 32):
-            replays = [rate(folder, dsn, REPLAYED, clients) for dsn in (tls, plain)]
-            free = rate(folder, plain, "SELECT 1", clients)
             direct = rate(folder, real, "SELECT 1", clients)
             through = rate(folder, pooled, "SELECT 1", clients) if pooled is not None else direct
-            numbers = (clients, *replays, free, through, direct)
-            ratio = replays[1] / through
-            verdict = "" if ratio >= TARGET else "  below a third"
-            print(" ".join(f"{number:>11.0f}" for number in numbers), f"{ratio:>11.2f}{verdict}")
+            for count, (tls, plain) in proxies.items():
+                replays = [rate(folder, dsn, REPLAYED, clients) for dsn in (tls, plain)]
+                numbers = (clients, count, *replays, rate(folder, plain, "SELECT 1", clients), through, direct)
+                ratios = [replay / through for replay in replays]
+                verdict = "" if min(ratios) >= TARGET else "  below a third"
+                figures = [f"{number:>11.0f}" for number in numbers] + [f"{ratio:>11.2f}" for ratio in ratios]
+                print(" ".join(figures) + verdict)
+
+
+@contextmanager
+def _proxy(folder: Path, workers: int) -> Iterator[tuple[str, str]]:
+    """A proxy with so many workers; how to reach it over TLS and over plain TCP."""
+    folder.mkdir()
+    with serving(make_shop(folder), "--workers", str(workers)) as served:
+        tls = served.unproved.replace(" channel_binding=require", "")
+        yield tls, f"{tls.partition(' sslmode')[0]} sslmode=disable"
 
 
 if __name__ == "__main__":
