@@ -126,7 +126,7 @@ def _copied(source: Path, into: Path | None) -> Path:
 
 
 def _password_notes(url: str) -> tuple[str, ...]:
-    if url == _without_password(url):
+    if not urlsplit(url).password and not _PASSWORD.search(urlsplit(url).query):
         return ()
     return ("The password is not kept here: put it into ~/.pgpass, or set PGPASSWORD for each dpsql command.",)
 

@@ -24,6 +24,7 @@ from dpsql.types import TableFacts
 
 _OTHERS = 5
 _CONFIDENT = 100
+_AHEAD = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +75,8 @@ def plan(outline: Outline, unit: str | None = None) -> Plan:
         return Plan(outline, known, mine, tuple(c for c in ranked if c.place != unit), decided=True)
     if not ranked:
         return Plan(outline, known, None, (), decided=False)
-    return Plan(outline, known, ranked[0], ranked[1:], decided=ranked[0].score >= _CONFIDENT)
+    rival = ranked[1].score if len(ranked) > 1 else 0
+    return Plan(outline, known, ranked[0], ranked[1:], decided=ranked[0].score >= max(_CONFIDENT, rival + _AHEAD))
 
 
 def looks_public(made: Plan, table: str) -> bool:
@@ -202,7 +204,7 @@ def _unit(made: Plan, name: str) -> Iterator[str]:
     if key is not None and not key.guessed and isinstance(unit, str) and key.columns != (unit,):
         yield f"    key: {listed(key.columns)}"
     rivals = {r.columns for r in made.known.of(name) if holds_people(r.parent) and r.columns != (unit,)}
-    if len(rivals) > 1 or (rivals and isinstance(unit, str) and unit != made.chosen.column):
+    if rivals:
         others = ", ".join(quoted(column) for columns in sorted(rivals) for column in columns)
         yield f"    # Who else does a row tell of? {others}: they are not protected by this unit."
 
@@ -216,12 +218,12 @@ def _key_columns(made: Plan, name: str) -> frozenset[str]:
     return frozenset(found)
 
 
-def _references(made: Plan, name: str) -> Mapping[str, str]:
-    """Columns that name rows of tables which might be public: `airlines.carrier`."""
+def _references(made: Plan, name: str) -> Mapping[str, tuple[str, bool]]:
+    """Columns that name rows of other tables, `airlines.carrier`, and whether those might be public."""
     return {
-        r.columns[0]: f"{quoted(r.parent)}.{quoted(r.parent_columns[0])}"
+        r.columns[0]: (f"{quoted(r.parent)}.{quoted(r.parent_columns[0])}", looks_public(made, r.parent))
         for r in made.known.of(name)
-        if len(r.columns) == 1 and r.parent not in made.private and looks_public(made, r.parent)
+        if len(r.columns) == 1
     }
 
 
@@ -231,6 +233,9 @@ def _left_out(made: Plan, facts: TableFacts) -> Iterator[str]:
     key = made.known.keys.get(facts.name)
     if facts.problems:
         yield f"  # {name} is left out: it {' and '.join(facts.problems)}."
+    elif holds_people(facts.name):
+        yield f"  # {name} is left out: it seems to hold people, and no key leads from it to the unit. Are they whom to"
+        yield "  # protect? Then draft again, with --unit."
     elif looks_public(made, facts.name) and key is not None and not _personal(facts):
         yield f"  # Is {name} public: nobody's data, known to everybody? It looks like a list that others refer to."
         yield "  # Then it is answered exactly and free; remove the # in front:"

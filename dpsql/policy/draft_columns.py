@@ -31,21 +31,23 @@ class Measured:
 
 
 def columns(
-    facts: TableFacts, keys: frozenset[str], references: Mapping[str, str], measured: Measured | None
+    facts: TableFacts, keys: frozenset[str], references: Mapping[str, tuple[str, bool]], measured: Measured | None
 ) -> Iterator[str]:
-    """One line a column, some of them comments. `references`: what a column names in a table that may be public."""
+    """One line a column, some of them comments. `references`: what a column names, and if it may be public."""
     for column in facts.columns:
-        if column.name not in keys or column.name in references:
-            yield _line(facts.name, column, references.get(column.name), measured)
+        named = references.get(column.name)
+        if column.name not in keys or (named is not None and named[1]):
+            yield _line(facts.name, column, named, measured)
 
 
-def _line(table: str, column: Column, reference: str | None, measured: Measured | None) -> str:
+def _line(table: str, column: Column, reference: tuple[str, bool] | None, measured: Measured | None) -> str:
     name, kind = quoted(column.name), type_word(column.type)
     plain = f"{name}: {{type: {kind}}}"
     if column.type.kind is Kind.UNKNOWN:
         return f"# {name} is left out: its type, collation or generation rule is not supported"
     if reference is not None:
-        return _remark(plain, f"if public, add: references: {reference}")
+        named, public = reference
+        return _remark(plain, f"if public, add: references: {named}" if public else f"names a row of {named}")
     if identifies(column.name) and not column.type.is_number and not column.type.is_time:
         return f"# {plain}  left out: it seems to tell who somebody is, or to be free text"
     if measured is not None and (table, column.name) in measured.values:
@@ -66,7 +68,7 @@ def _undecided(column: Column, plain: str) -> str:
         return f"{name}: {{type: {kind}, values: {DECIDE}}}"
     if column.type.is_number:
         return _remark(plain, "looks like a key: without bounds, for filters and counts")
-    return _remark(plain, "for filters and groups: only frequent values are shown") if kind == "text" else plain
+    return _remark(plain, "for filters and groups: only frequent ones show") if kind == "text" else plain
 
 
 def _remark(line: str, note: str) -> str:

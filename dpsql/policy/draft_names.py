@@ -17,10 +17,13 @@ def _set(text: str) -> frozenset[str]:
 
 PEOPLE = _set(
     "account applicant beneficiary borrower buyer cardholder child citizen client contact cust customer donor driver"
-    " employee guest holder household individual insured member owner participant passenger patient person player"
-    " policyholder pupil resident respondent rider staff student subject subscriber teacher tenant traveler traveller"
-    " user usr visitor voter worker"
+    " guest holder household individual insured member owner participant passenger patient person player"
+    " policyholder pupil resident respondent rider student subject subscriber tenant traveler traveller"
+    " user usr visitor voter"
 )
+STAFF = _set("agent clerk courier doctor employee nurse operator physician seller staff teacher vendor worker")
+"""People whom data tell of at work: protected too, but seldom the ones that the data are about."""
+
 DEVICES = _set("aircraft car device handset machine meter phone plane sensor session vehicle")
 _IDENTIFYING = _set(
     "address email firstname forename fullname iban ip lastname latitude login longitude mail mobile name nickname"
@@ -93,7 +96,11 @@ def thing(table: str) -> str:
 
 
 def holds_people(name: str) -> bool:
-    return any(singular(word) in PEOPLE for word in words(name)) or _ends_with(name, PEOPLE)
+    return any(singular(word) in PEOPLE | STAFF for word in words(name)) or _ends_with(name, PEOPLE | STAFF)
+
+
+def holds_staff(name: str) -> bool:
+    return any(singular(word) in STAFF for word in words(name)) or _ends_with(name, STAFF)
 
 
 def holds_devices(name: str) -> bool:

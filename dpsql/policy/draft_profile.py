@@ -29,7 +29,7 @@ MOST_ROWS = 2**20
 """Rows of a unit that are told apart; the profile's own policy bounds them, its statements count units."""
 
 _LEAST_TAIL, _LARGEST_TAIL = 0.005, 0.2
-_LUCK = 100
+_LUCK = 1000
 _SMALL, _LARGE = -2, 12
 _SLACK = Decimal("0.999999")
 """Of what is shared out: amounts are rounded up when they are debited."""
@@ -72,7 +72,7 @@ def tail(units: int, epsilon: Decimal, points: int) -> float | None:
     """The share of units to leave outside; None where the noise would need too many of them.
 
     Noisy max with exponential noise of scale 2 / epsilon: a rival that falls behind by g wins with a probability of at
-    most exp(-g * epsilon / 2), so one of all `points` with at most 1 / 100 where g = 2 log(100 * points) / epsilon.
+    most exp(-g * epsilon / 2), so one of all `points` with at most 1 / 1000 where g = 2 log(1000 * points) / epsilon.
     """
     needed = 2 * log(_LUCK * points) / float(epsilon) / max(units, 1)
     return None if needed > _LARGEST_TAIL else max(needed, _LEAST_TAIL)

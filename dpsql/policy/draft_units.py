@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from dpsql.policy.draft_names import holds_devices, holds_people, names_a_key, thing
+from dpsql.policy.draft_names import holds_devices, holds_people, holds_staff, names_a_key, thing
 from dpsql.policy.draft_relations import Reference, Relations
 from dpsql.policy.model import UnitPath
 from dpsql.policy.outline import Outline
@@ -68,7 +68,8 @@ def candidate(outline: Outline, known: Relations, table: str, column: str) -> Ca
     type_ = next(c.type for c in outline.tables[table].columns if c.name == column)
     people = holds_people(column) or (is_key and holds_people(table))
     devices = holds_devices(column) or (is_key and holds_devices(table))
-    score = 100 * people + 30 * devices + 3 * len(units)
+    at_work = holds_staff(column) or (is_key and holds_staff(table))
+    score = (60 if at_work else 100) * people + 30 * devices + 3 * len(units)
     if people and any(holds_people(r.parent) for r in known.of(table)):
         score -= 50
     if family(type_) not in ("integer", "text", "uuid", "date"):

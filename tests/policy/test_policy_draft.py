@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -185,3 +186,38 @@ def test_what_names_suggest() -> None:
     assert not identifies("status")
     assert dataset_name("My Shop (2024)") == "my-shop-2024"
     assert dataset_name("---") == "dataset"
+
+
+CLINIC = outline(
+    facts("staff", "staff_id", staff_id=INT4, last_name=TEXT),
+    facts("patient", "mrn", mrn=INT8, weight=FLOAT8),
+    facts("encounter", "id", id=INT4, mrn=INT8, attending=INT4),
+    keys=(
+        ForeignKey("encounter", ("mrn",), "patient", ("mrn",)),
+        ForeignKey("encounter", ("attending",), "staff", ("staff_id",)),
+    ),
+)
+
+
+def test_those_whom_data_are_about_come_before_those_at_work() -> None:
+    made = plan(CLINIC)
+    assert made.decided
+    assert made.chosen is not None
+    assert made.chosen.place == "patient.mrn"
+    text = draft(made, SOURCE)
+    assert "# Who else does a row tell of? attending: they are not protected by this unit." in text
+    assert re.search(r"attending: {type: integer} +# names a row of staff.staff_id", text)
+    assert "staff is left out: it seems to hold people" in text
+    assert "staff: {public: true" not in text
+
+
+def test_two_kinds_of_people_are_a_decision() -> None:
+    made = plan(
+        outline(
+            facts("buyers", "id", id=INT4, age=INT4),
+            facts("members", "id", id=INT4, age=INT4),
+            facts("sales", buyer_id=INT4, member_id=INT4, price=FLOAT8),
+        )
+    )
+    assert not made.decided
+    assert "  unit: DECIDE\n" in draft(made, SOURCE)
