@@ -25,12 +25,12 @@ from dpsql.types import Kind
 _MARK = re.compile(r"dpsql\[(\w{5})\](.*)", re.DOTALL)
 
 MACROS = (
-    """pg_float_div(a, b) AS list_transform([struct_pack(a := a, b := b)], lambda x:
-    CASE WHEN x.b = 0 THEN error('dpsql[22012]division by zero') ELSE x.a / x.b END)[1]""",
+    """pg_float_div(a, b) AS list_transform([{'a': a, 'b': b}], lambda x:
+    CASE WHEN x['b'] = 0 THEN error('dpsql[22012]division by zero') ELSE x['a'] / x['b'] END)[1]""",
     """pg_nonzero(b) AS list_transform([b], lambda x:
     CASE WHEN x = 0 THEN error('dpsql[22012]division by zero') ELSE x END)[1]""",
-    """pg_nullif(a, b) AS list_transform([struct_pack(a := a, b := b)], lambda x:
-    CASE WHEN x.a = x.b THEN NULL ELSE x.a END)[1]""",
+    """pg_nullif(a, b) AS list_transform([{'a': a, 'b': b}], lambda x:
+    CASE WHEN x['a'] = x['b'] THEN NULL ELSE x['a'] END)[1]""",
     """pg_text_of_interval(i) AS list_transform([i], lambda x: pg_show_interval(
     extract(year FROM x) * 12 + extract(month FROM x), extract(day FROM x),
     (extract(hour FROM x) * 60 + extract(minute FROM x)) * 60000000 + extract(microsecond FROM x)))[1]""",
@@ -38,7 +38,10 @@ MACROS = (
     (extract(year FROM x) * 31557600 + extract(month FROM x) * 2592000 + extract(day FROM x) * 86400
     + extract(hour FROM x) * 3600 + extract(minute FROM x) * 60) * 1000000 + extract(microsecond FROM x))[1]""",
 )
-"""Each uses a parameter once: DuckDB copies the argument's text, and nested calls must not grow exponentially."""
+"""Each uses a parameter once: DuckDB copies the argument's text, and nested calls must not grow exponentially.
+
+A struct is written {'a': a} and read x['a']: HAVING takes the names in struct_pack(a := a) and x.a for columns.
+"""
 
 
 def decode_error(text: str) -> Rejected | None:
