@@ -41,10 +41,10 @@ from dpsql.policy.model import Budget, Policy, Role
 from dpsql.policy.schema import Schema
 from dpsql.release import derived_error95, derived_relation, key_list, release, released_relation
 from dpsql.remainder import Pool
-from dpsql.replay.derive import Derived
 from dpsql.replay.key import fingerprint
 from dpsql.replay.ready import Ready, Reuse, Surroundings
 from dpsql.replay.recent import Recent
+from dpsql.replay.recipe import Derived
 from dpsql.replay.shape import REUSE_ERROR
 from dpsql.types import (
     NUMERIC,
@@ -142,7 +142,7 @@ class Engine:
         self.ledger = ledger
         self._serial = next(_serials)
         self._zone = ZoneInfo(self.policy.timezone)
-        public = {name: t.rows for name, t in schema.tables.items() if t.rows is not None}
+        public = {name: t.rows for name, t in {**schema.tables, **schema.responses}.items() if t.rows is not None}
         self.pool = Pool(public)
         self._surroundings = Surroundings(schema, ledger.refreshes())
         self._replays = Recent()

@@ -10,10 +10,15 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from dpsql.backends import Backend
+from dpsql.compiler.emit import DIALECTS
+from dpsql.compiler.emit.common import Emitter, quote
+from dpsql.compiler.local_model import given
 from dpsql.policy.model import Policy
 from dpsql.policy.resolve import resolve, unique_needed
-from dpsql.policy.schema import Schema
+from dpsql.policy.schema import Schema, SchemaTable
 from dpsql.types import TableFacts
+
+COUNTING_SECONDS = 600.0
 
 
 def inspect(backend: Backend, policy: Policy) -> Schema:
@@ -23,7 +28,30 @@ def inspect(backend: Backend, policy: Policy) -> Schema:
         facts = _verified(backend, policy, facts)
     public = [name for name, table in policy.tables.items() if table.public and name in facts]
     rows = {name: backend.public_rows(name) for name in public if not facts[name].problems}
-    return resolve(policy, facts, rows)
+    schema = resolve(policy, facts, rows)
+    return replace(schema, responses=_responses(backend, schema))
+
+
+def _responses(backend: Backend, schema: Schema) -> dict[str, SchemaTable]:
+    """How often each value of each randomized column was given: public, as the people who answered agreed."""
+    dialect = DIALECTS[backend.dialect]
+    render = Emitter(dialect, {})
+    found = {}
+    for table in schema.tables.values():
+        for column in (c for c in table.columns if c.randomized is not None):
+            places = " ".join(
+                f"WHEN {quote(column.name)} = {render.literal(value, column.type)} THEN {place}"
+                for place, value in enumerate(column.values or ())
+            )
+            sql = (
+                f"SELECT place, COUNT(*) FROM (SELECT CASE {places} END AS place "
+                f"FROM {quote(dialect.schema)}.{quote(table.name)}) AS given WHERE place IS NOT NULL GROUP BY place"
+            )
+            cells = backend.fetch(sql, 1, COUNTING_SECONDS)
+            counts = {key: count for (key,), (count,) in zip(cells.keys, cells.cells, strict=True)}
+            name, values = f"{table.name}.{column.name}", column.values or ()
+            found[name] = given(name, column, [counts.get(place, 0) for place in range(len(values))])
+    return found
 
 
 def _verified(backend: Backend, policy: Policy, facts: Mapping[str, TableFacts]) -> dict[str, TableFacts]:

@@ -27,6 +27,8 @@ def of_column(schema: Schema, table: SchemaTable, column: SchemaColumn) -> str |
     parts = []
     if table.unit == column.name:
         parts.append(f"privacy unit ({schema.policy.privacy.unit}): usable in COUNT(DISTINCT) and joins")
+    if column.randomized is not None:
+        parts.append(f"randomized when collected (epsilon {column.randomized}): its counts, asked alone, are free")
     if column.values is not None:
         parts.append(f"one of {_listed(column.values)}")
     if column.lower is not None or column.upper is not None:

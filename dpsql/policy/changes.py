@@ -20,6 +20,7 @@ Terms = Mapping[str, str]
 _NONE: Final = "none"
 _WINDOWS: Final = (_NONE, "year", "quarter", "month", "week", "day")
 """From the strictest on: a budget that begins again more often allows more."""
+_RESPONSE: Final = ", randomized response of epsilon "
 _FIXED: Final = ("dataset", "ledger", "ledger_anchor")
 """What cannot change while the ledger is open."""
 
@@ -83,7 +84,8 @@ def _table(name: str, table: Table) -> dict[str, str]:
 
 def _column(declared: ColumnPolicy) -> str:
     parts = (declared.type, declared.lower, declared.upper, declared.values, declared.nullable, declared.references)
-    return ", ".join(_text(part) for part in parts)
+    text = ", ".join(_text(part) for part in parts)
+    return text if declared.randomized is None else f"{text}{_RESPONSE}{declared.randomized}"
 
 
 def _role(name: str, role: Role) -> dict[str, str]:
@@ -150,9 +152,14 @@ def _account_changes(before: str | None, after: str | None, old: Terms, new: Ter
 
 
 def _exposes(name: str, before: str | None, after: str | None) -> bool:
-    """A table that becomes public is answered exactly; another unit protects somebody else."""
-    if name.count(".") > 1 or after is None:
+    """A table that becomes public is answered exactly, and a randomized column's counts are free.
+
+    Another unit protects somebody else.
+    """
+    if after is None:
         return False
+    if name.count(".") > 1:
+        return before is not None and _RESPONSE in after
     return after == "public" or before is not None
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import cast
 from zoneinfo import ZoneInfo
 
-from dpsql.policy.document import ColumnSection, Document, PathSection, TableSection
+from dpsql.policy.document import ColumnSection, Document, PathSection, RandomizedSection, Scalar, TableSection
 from dpsql.policy.model import ROW, ColumnPolicy, Table, UnitPath
 from dpsql.policy.problems import Path, Problems, did_you_mean
 from dpsql.policy.values import TYPE_NAMES, MisfitError, parse_type, typed
@@ -18,6 +18,7 @@ from dpsql.types import Kind, SqlType, Value
 
 MAX_VALUES = 100_000
 MAX_NAME = 63
+MAX_RESPONSE_EPSILON = 20
 _BOUNDED = "a number, date or timestamp"
 
 
@@ -138,6 +139,8 @@ def _column(section: ColumnSection, path: Path, document: Document, zone: ZoneIn
     references = _references(section, path, document, problems)
     if of is None:
         return ColumnPolicy(nullable=section.nullable, references=references)
+    if section.randomized_response is not None:
+        return _randomized(section, section.randomized_response, of, path, document, zone, problems)
     lower, upper = (_value(getattr(section, key), of, (*path, key), zone, problems) for key in ("lower", "upper"))
     values = _values(section, of, path, zone, problems)
     _check_interval(section, of, (lower, upper), path, problems)
@@ -145,9 +148,34 @@ def _column(section: ColumnSection, path: Path, document: Document, zone: ZoneIn
     return ColumnPolicy(of, lower, upper, values, section.nullable, references)
 
 
+def _randomized(
+    section: ColumnSection,
+    response: RandomizedSection,
+    of: SqlType,
+    path: Path,
+    document: Document,
+    zone: ZoneInfo,
+    problems: Problems,
+) -> ColumnPolicy:
+    """k-ary randomized response: the values are the whole domain, so nothing else is declared beside them."""
+    where = (*path, "randomized_response")
+    if document.tables[str(path[1])].public:
+        problems.add(where, "is set in a public table", "remove it, or give the table a unit")
+    for key in ("lower", "upper", "values", "references", "nullable"):
+        if getattr(section, key) not in (None, False):
+            problems.add((*path, key), "is set beside `randomized_response`", "remove it: its values are the domain")
+    if len(response.values) < 2:
+        problems.add((*where, "values"), "has less than 2 entries", "list all values that could be answered")
+    if not 0 < response.epsilon <= MAX_RESPONSE_EPSILON:
+        fix = f"write the epsilon of the collection, above 0 and at most {MAX_RESPONSE_EPSILON}"
+        problems.add((*where, "epsilon"), f"is {response.epsilon}", fix)
+    values = _listed(response.values, of, (*where, "values"), zone, problems)
+    return ColumnPolicy(of, values=values, randomized=response.epsilon)
+
+
 def _type(section: ColumnSection, path: Path, problems: Problems) -> SqlType | None:
     if section.type is None:
-        given = [key for key in ("lower", "upper", "values") if getattr(section, key) is not None]
+        given = [k for k in ("lower", "upper", "values", "randomized_response") if getattr(section, k) is not None]
         if given:
             problems.add((*path, "type"), f"is missing, and `{given[0]}` needs it", "add for example `type: integer`")
         return None
@@ -173,13 +201,17 @@ def _values(
     if section.values is None:
         return None
     where = (*path, "values")
-    if not 1 <= len(section.values) <= MAX_VALUES:
-        problems.add(where, f"has {len(section.values)} entries", f"list 1 to {MAX_VALUES} values")
     if of.kind is Kind.BOOL:
         problems.add(where, "is set on a boolean, whose values are known", "remove it")
-    found = tuple(_value(raw, of, (*where, index), zone, problems) for index, raw in enumerate(section.values))
+    return _listed(section.values, of, where, zone, problems)
+
+
+def _listed(given: Sequence[Scalar], of: SqlType, where: Path, zone: ZoneInfo, problems: Problems) -> tuple[Value, ...]:
+    if not 1 <= len(given) <= MAX_VALUES:
+        problems.add(where, f"has {len(given)} entries", f"list 1 to {MAX_VALUES} values")
+    found = tuple(_value(raw, of, (*where, index), zone, problems) for index, raw in enumerate(given))
     for index in _repeated(found):
-        problems.add((*where, index), f"`{section.values[index]!s:.60}` stands twice", "list each value once")
+        problems.add((*where, index), f"`{given[index]!s:.60}` stands twice", "list each value once")
     return found
 
 

@@ -73,6 +73,13 @@ class PathSection(_Section):
     on: dict[str, str] = Field(examples=["{order_id: id}"], description="this table's column: the parent's column")
 
 
+class RandomizedSection(_Section):
+    epsilon: Number = Field(
+        examples=["1.1"], description="of the collection: each value was kept or replaced by chance"
+    )
+    values: list[Scalar] = Field(examples=['["yes", "no"]'], description="all values that could be answered")
+
+
 class ColumnSection(_Section):
     type: str | None = Field(None, examples=["integer"], description="integer, double, numeric, text, date, ...")
     lower: Scalar = Field(None, examples=[0])
@@ -80,6 +87,11 @@ class ColumnSection(_Section):
     values: list[Scalar] | None = Field(None, examples=["[a, b]"], description="all values that count, a public domain")
     nullable: bool = Field(False, examples=[True], description="NULL belongs to the public domain")
     references: str | None = Field(None, examples=["airlines.carrier"], description="the key of a public table")
+    randomized_response: RandomizedSection | None = Field(
+        None,
+        examples=['{epsilon: 1.1, values: ["yes", "no"]}'],
+        description="noised by the people themselves; counts are free",
+    )
 
 
 Unit = Annotated[

@@ -73,6 +73,7 @@ class ColumnPolicy:
     """What is declared of one column. Bounds and values are public knowledge, never read from the data.
 
     `type` None: whatever the backend has. `references`: a public table's key, whose values are the column's domain.
+    `randomized`: the epsilon of k-ary randomized response over `values`, by which the people answered.
     """
 
     type: SqlType | None = None
@@ -81,6 +82,7 @@ class ColumnPolicy:
     values: tuple[Value, ...] | None = None
     nullable: bool = False
     references: tuple[str, str] | None = None
+    randomized: Decimal | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -132,6 +132,8 @@ def _bounds(policy: Policy, table: Table) -> str:
 
 def _column(declared: ColumnPolicy) -> str:
     words = f" {declared.type}" if declared.type is not None else ""
+    if declared.randomized is not None:
+        return f"{words}, randomized when it was collected: epsilon {declared.randomized} for each row"
     if declared.lower is not None:
         words += f", from {declared.lower!s} to {declared.upper!s}"
     if declared.values is not None:

@@ -197,7 +197,7 @@ def _column(table: str, name: str, of: SqlType, declared: ColumnPolicy | None, a
             None if declared.values is None else tuple(_stored(value, of, path, against) for value in declared.values)
         )
         lower, upper = (_stored(value, of, path, against) for value in (declared.lower, declared.upper))
-        return SchemaColumn(name, of, lower, upper, values, declared.nullable, declared.references)
+        return SchemaColumn(name, of, lower, upper, values, declared.nullable, declared.references, declared.randomized)
     return SchemaColumn(name, of)
 
 

@@ -7,7 +7,8 @@ leans on (`unique`, `key`, `one_row_per_unit`) has been verified in the backend;
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from decimal import Decimal
 
 from dpsql.policy.model import Policy, UnitPath
 from dpsql.types import Relation, SqlType, Value
@@ -18,6 +19,7 @@ class SchemaColumn:
     """A column that statements may name. `type` is the backend's; bounds and values have its Python type.
 
     `nullable` says whether NULL belongs to the column's public domain, not whether the backend could hold one.
+    `randomized`: its values are randomized responses of this epsilon; only counts of them alone are answered.
     """
 
     name: str
@@ -27,6 +29,7 @@ class SchemaColumn:
     values: tuple[Value, ...] | None = None
     nullable: bool = False
     references: tuple[str, str] | None = None
+    randomized: Decimal | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +58,12 @@ class SchemaTable:
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """All tables of a dataset. `unit_type`: the canonical type of the unit in all of them, None under `unit: row`."""
+    """All tables of a dataset. `unit_type`: the canonical type of the unit in all of them, None under `unit: row`.
+
+    `responses`: for each randomized column, as `table.column`, how often each value was given.
+    """
 
     policy: Policy
     tables: Mapping[str, SchemaTable]
     unit_type: SqlType | None = None
+    responses: Mapping[str, SchemaTable] = field(default_factory=dict)

@@ -46,7 +46,7 @@ def propagated(
     if len(found) > MAX_PARTS:
         raise refuse(f"{name} takes at most {MAX_PARTS} different aggregates", node, sqlstate=TOO_COMPLEX)
     parts = {text: _part(argument, text, found) for text in found}
-    together = [[exp.Abs(this=parts[text]) for text in cluster] for cluster in _clusters(found)]
+    together: list[list[exp.Expr]] = [[exp.Abs(this=parts[text]) for text in cluster] for cluster in _clusters(found)]
     deviation: exp.Expr = exp.Sqrt(this=_sum([_square(_sum(cluster)) for cluster in together]))
     if name == "dp_stddev":
         return deviation

@@ -18,8 +18,11 @@ from dpsql.types import BOOL, TEXT
 
 
 def scan(table: SchemaTable, number: int, qualifier: str, schema: Schema) -> Source:
-    """A declared table as a source; `number` makes its column names unique in the statement."""
-    columns = tuple((c.name, _column(table, c, number)) for c in table.columns)
+    """A declared table as a source; `number` makes its column names unique in the statement.
+
+    Randomized columns are left out: their counts need debiasing, which `dpsql.compiler.local_model` does.
+    """
+    columns = tuple((c.name, _column(table, c, number)) for c in table.columns if c.randomized is None)
     fields = tuple(Field(qualifier, name, col) for name, col in columns)
     if table.public:
         unique = tuple(frozenset(f"t{number}_{n}" for n in names) for names in table.unique)
