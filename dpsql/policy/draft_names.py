@@ -5,7 +5,6 @@ Decides guesses for drafts only. Nothing that is enforced hangs on them, and a d
 
 from __future__ import annotations
 
-import json
 import re
 
 from dpsql.policy.undecided import DECIDE
@@ -64,7 +63,16 @@ _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 def quoted(name: str) -> str:
     """The name as YAML takes it, on one line: plain where it can be."""
-    return name if _PLAIN.fullmatch(name) and name.lower() not in _RESERVED else json.dumps(name, ensure_ascii=True)
+    if _PLAIN.fullmatch(name) and name.lower() not in _RESERVED:
+        return name
+    return '"' + "".join(map(_escaped, name)) + '"'
+
+
+def _escaped(character: str) -> str:
+    """As YAML takes it in double quotes; whatever might end a line, or cannot be seen, by its number."""
+    if character in '"\\':
+        return f"\\{character}"
+    return character if character.isprintable() else f"\\U{ord(character):08x}"
 
 
 def words(name: str) -> tuple[str, ...]:

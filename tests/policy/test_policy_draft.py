@@ -14,7 +14,8 @@ from dpsql.policy.draft_relations import relations
 from dpsql.policy.load import parse
 from dpsql.policy.model import UnitPath
 from dpsql.policy.outline import ForeignKey, Outline
-from dpsql.policy.problems import OPEN, PolicyError
+from dpsql.policy.problems import OPEN, PolicyError, Problems
+from dpsql.policy.source import read
 from dpsql.types import BOOL, DATE, FLOAT8, INT4, INT8, TEXT, UNKNOWN, Column, SqlType, TableFacts
 
 SOURCE = Source("shop.duckdb", "duckdb:shop.duckdb", "shop", "shop.yaml")
@@ -165,6 +166,13 @@ def test_what_was_measured_is_marked() -> None:
     assert "max_rows_per_group: 5 " in text
     assert text.count("measured with epsilon 0.05") == 4
     parse(finished(text), Path("x.yaml"))
+
+
+@pytest.mark.parametrize("name", ['a"b', "a\\b", "naïve 😀", "a\x85b\u2028c", "a: b", "x # y", "null", "1e3", ""])
+def test_any_name_reads_back_as_itself(name: str) -> None:
+    problems = Problems("x")
+    assert read(f"{quoted(name)}: {{k: {quoted(name)}}} # {quoted(name)}", problems) == {name: {"k": name}}
+    assert problems.found == []
 
 
 @pytest.mark.parametrize(
