@@ -29,7 +29,7 @@ from dpsql.compiler.plan import Measurement, Output, PlannedRelease
 from dpsql.dp.mechanisms import DiscreteGaussian, Mechanism
 from dpsql.dp.noise import choose, draw
 from dpsql.errors import Failed
-from dpsql.replay.derive import Derived, Recipe
+from dpsql.replay.recipe import Derived, Recipe
 from dpsql.replay.shape import wide
 from dpsql.types import ExactCells, Kind, Relation, Release, Reservation, SqlType, Value
 

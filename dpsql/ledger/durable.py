@@ -47,8 +47,8 @@ from dpsql.ledger.model import (
 from dpsql.ledger.places import Places
 from dpsql.ledger.rows import Rows
 from dpsql.ledger.window import Calendar
-from dpsql.replay.derive import Derived, Shape, encoded
-from dpsql.replay.derive import digest as shape_digest
+from dpsql.replay.recipe import Derived, Shape, encoded
+from dpsql.replay.recipe import digest as shape_digest
 from dpsql.replay.store import to_bytes
 from dpsql.types import Cost, Release, Reservation
 

@@ -18,7 +18,8 @@ from dpsql.ledger.chain import draft
 from dpsql.ledger.decide import Request
 from dpsql.ledger.model import Ask, Decision, Entry, Kind, LedgerError, Source, Stored
 from dpsql.ledger.rows import Rows
-from dpsql.replay.derive import Derived, Recipe, digest
+from dpsql.replay.derive import choose
+from dpsql.replay.recipe import Derived, Recipe, decoded, digest
 from dpsql.replay.store import shape_digest
 from dpsql.types import Cost, Release, Reservation
 
@@ -100,7 +101,10 @@ def _derived(
 
 def _chosen(ask: Ask, found: Sequence[tuple[int, str]]) -> Recipe | None:
     try:
-        return None if ask.kin is None or not found else ask.kin.choose(found)
+        if ask.kin is None or not found:
+            return None
+        shapes = [(number, decoded(shape, ask.kin.family)) for number, shape in found]
+        return choose(ask.kin, shapes)
     except (ValueError, KeyError, TypeError, ArithmeticError):
         raise LedgerError("the shape of a stored release is damaged") from None
 

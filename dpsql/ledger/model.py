@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Protocol
 from dpsql.dp.accounting import Limits
 from dpsql.dp.privacy import Event
 from dpsql.errors import BUDGET_EXHAUSTED, CANCELLED, INTERNAL, Rejected
-from dpsql.replay.derive import Derived, Kin, Recipe, Shape
+from dpsql.replay.recipe import Derived, Kin, Recipe, Shape
 from dpsql.types import Cost, Release, Reservation
 
 if TYPE_CHECKING:

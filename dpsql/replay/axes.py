@@ -8,34 +8,29 @@ stays part of what is measured, so that nothing is derived across it.
 What counts as all of an axis decides whether totals follow from cells. `values` are all values that count, so the cells
 of all of them are the whole; NULL is one of them only where it is declared. Bounds are what values are clipped to: rows
 beyond them, and NULL, are there, so the whole of an ordered axis is more than the cells of its keys, and no total over
-all rows follows from these. Of a key's cell, what lies beyond the bounds does not count, as in the release itself.
+all rows follows from these. So it is with what is computed from such values, but for CASE, which has a label for every
+row. Of a key's cell, what lies beyond the bounds does not count.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from hashlib import sha256
-from math import ceil, floor
+from math import floor
 from typing import Final
 
-from dpsql.compiler.algebra import Call, Col, Expr, Filter, Join, Lit, Node, Project, Scan, canonical
-from dpsql.compiler.calendar import next_value, truncate_value
+from dpsql.compiler.algebra import Call, Case, Col, Expr, Filter, Join, Lit, Node, Project, Scan, canonical
 from dpsql.compiler.domains import moment, number
 from dpsql.compiler.keys import KeyDomain, Listed, WholeNumbers, key_domain
 from dpsql.compiler.plan import Key
-from dpsql.replay.sets import NOTHING, Position, Set, common, union, without
+from dpsql.replay.rising import LEAST, MOST, after, at_least, between, grid, position, varying
+from dpsql.replay.sets import NOTHING, Set, common, union, without
 from dpsql.types import Kind, Value
 
-_EPOCH: Final = datetime(1970, 1, 1)
-_MICRO: Final = datetime.resolution
-_DAY: Final = 86_400_000_000
-_LEAST: Final = -(2**100)
-_MOST: Final = 2**100
-_ALL: Final[Set] = ((_LEAST, _MOST + 1),)
-_NULL: Final[Set] = ((_MOST, _MOST + 1),)
+_ALL: Final[Set] = ((LEAST, MOST + 1),)
+_NULL: Final[Set] = ((MOST, MOST + 1),)
 """NULL on an ordered axis."""
 
 _PROBE: Final = 2000
@@ -46,11 +41,15 @@ _FLIPPED: Final = {"eq": "eq", "ne": "ne", "lt": "gt", "le": "ge", "gt": "lt", "
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """An axis: its name, which tells its domain too, and all of it. `null`: NULL's part of it."""
+    """An axis: its name, which tells its domain too, and all of it. `null`: where a comparison is not known to hold.
+
+    `tells_null`: that part is NULL alone, so IS NULL is a set here.
+    """
 
     name: str
     full: Set
     null: Set
+    tells_null: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +87,7 @@ def part_of(condition: Expr, known: Mapping[str, Col]) -> Part | None:
             return found and Part(found.line, without(without(found.line.full, undefined), found.holds))
         case Call(op="is_null", args=(subject,)):
             line = _line_of(subject, known)
-            return None if line is None or not line.null else Part(line, line.null)
+            return None if line is None or not line.tells_null else Part(line, line.null)
         case Call(op="in", args=(subject, *options)) if all(isinstance(o, Lit) for o in options):
             return _together("or", [_compared("eq", subject, o, known) for o in options if isinstance(o, Lit)])
         case Call(op="eq" | "ne" | "lt" | "le" | "gt" | "ge" as op, args=(Lit() as literal, subject)):
@@ -123,15 +122,15 @@ def _compared(op: str, subject: Expr, literal: Lit, known: Mapping[str, Col]) ->
     values = _values(subject, known)
     if values is not None:
         return _chosen(op, line, values, literal.value)
-    at = _position(literal.value)
-    after = None if at is None else _after(subject, at)
-    if at is None or (after is None and op not in ("ge", "lt")):
+    at = position(literal.value)
+    above = None if at is None else after(subject, at)
+    if at is None or (above is None and op not in ("ge", "lt")):
         return None
-    low = {"ge": at, "gt": after, "eq": at}.get(op, _LEAST)
-    high = {"lt": at, "le": after, "eq": after}.get(op, _MOST)
+    low = {"ge": at, "gt": above, "eq": at}.get(op, LEAST)
+    high = {"lt": at, "le": above, "eq": above}.get(op, MOST)
     if low is None or high is None:
         return None
-    return Part(line, _between(subject, low, high))
+    return Part(line, between(subject, low, high))
 
 
 def _chosen(op: str, line: Line, values: Sequence[Value | Fraction], literal: Value) -> Part | None:
@@ -182,9 +181,9 @@ def _column(subject: Expr, known: Mapping[str, Col]) -> Col | None:
     if isinstance(subject, Col):
         col = known.get(subject.name)
         return col if col is not None and (_is_ordered(col) or _is_listed(col)) else None
-    if not isinstance(subject, Call) or not subject.args or _at_least(subject, _PROBE) is None:
+    if not isinstance(subject, Call) or not subject.args or at_least(subject, _PROBE) is None:
         return None
-    inner = _varying(subject)
+    inner = varying(subject)
     found = None if inner is None else _column(inner, known)
     return found if found is not None and _is_ordered(found) else None
 
@@ -204,20 +203,24 @@ def _is_ordered(col: Col) -> bool:
 
 def _line_of_column(col: Col) -> Line:
     if not _is_listed(col):
-        return Line(f"{col.name}:{col.type}", _ALL, _NULL)
+        return Line(f"{col.name}:{col.type}", _ALL, _NULL, tells_null=True)
     return _line_of_list(f"{col.name}:{col.type}={_print(_places(col))}", len(_places(col)), col.domain.nullable)
 
 
 def _line_of_list(name: str, count: int, nullable: bool) -> Line:
     null: Set = ((count, count + 1),) if nullable else NOTHING
-    return Line(f"{name}{'?' if nullable else ''}", ((0, count + nullable),), null)
+    return Line(f"{name}{'?' if nullable else ''}", ((0, count + nullable),), null, tells_null=nullable)
 
 
 def _line_of_places(subject: Expr, domain: KeyDomain) -> Line | None:
     if not isinstance(domain.of, WholeNumbers | Listed):
         return None
     name = f"{canonical(subject)}={_print((domain.of, domain.image))}"
-    return _line_of_list(name, domain.size - domain.nullable, domain.nullable)
+    made = _line_of_list(name, domain.size - domain.nullable, domain.nullable)
+    if isinstance(subject, Case):  # every row has one of its labels
+        return made
+    rest: Set = ((domain.size, domain.size + 1),)
+    return replace(made, full=((0, domain.size + 1),), null=made.null or rest)
 
 
 def _print(part: object) -> str:
@@ -243,125 +246,14 @@ def _values(subject: Expr, known: Mapping[str, Col]) -> Sequence[Value | Fractio
     return [domain.raw(i) for i in range(domain.size - domain.nullable)]
 
 
-# Ordered axes -------------------------------------------------------------------------------------------------------
-
-
-def _position(value: Value | Fraction) -> Position | None:
-    if isinstance(value, Fraction):
-        return value
-    at = moment(value)
-    if at is not None:
-        return (at - _EPOCH) // _MICRO
-    exact = number(value)
-    return int(exact) if exact is not None and exact.denominator == 1 else exact
-
-
-def _after(subject: Expr, at: Position) -> Position | None:
-    """The least position above `at` that a value of this type can have; None where there is none."""
-    kind = subject.type.kind
-    if kind is Kind.DATE:
-        return (floor(at) // _DAY + 1) * _DAY
-    if subject.type.is_time:
-        return floor(at) + 1
-    return floor(at) + 1 if subject.type.is_integer or _is_whole(subject) else None
-
-
-def _is_whole(subject: Expr) -> bool:
-    return isinstance(subject, Call) and subject.op in ("floor", "extract", "idiv")
-
-
-def _grid(col: Col, at: Position) -> Position:
-    """The least position at or above `at` that the column can have."""
-    if col.type.kind is Kind.DATE:
-        return -(-ceil(at) // _DAY) * _DAY
-    return ceil(at) if col.type.is_integer or col.type.is_time else at
-
-
 def _declared(col: Col) -> Set:
     """The part of an ordered axis that lies within the bounds."""
     number_like = col.type.is_number
-    low = _position(col.domain.lower if number_like else col.domain.first)
-    high = _position(col.domain.upper if number_like else col.domain.last)
+    low = position(col.domain.lower if number_like else col.domain.first)
+    high = position(col.domain.upper if number_like else col.domain.last)
     if low is None or high is None:
         return NOTHING
-    return union(((_grid(col, low), _after(col, high) or floor(high) + 1),))
-
-
-def _between(subject: Expr, low: Position, high: Position) -> Set:
-    """Where the subject's value lies in [low, high), on its column's axis."""
-    return union(((_threshold(subject, low), _threshold(subject, high)),))
-
-
-def _threshold(subject: Expr, at: Position) -> Position:
-    """The least position of the column where the subject's value is at least `at`."""
-    while isinstance(subject, Call):
-        if at <= _LEAST or at >= _MOST:
-            return at
-        below, inner = _at_least(subject, at), _varying(subject)
-        if below is None or inner is None:
-            return _MOST
-        subject, at = inner, below
-    if at <= _LEAST or at >= _MOST or not isinstance(subject, Col):
-        return at
-    return _grid(subject, at)
-
-
-def _varying(call: Call) -> Expr | None:
-    found = [arg for arg in call.args if not isinstance(arg, Lit)]
-    return found[0] if len(found) == 1 else None
-
-
-def _at_least(call: Call, at: Position) -> Position | None:
-    """v with: the call's value is at least `at` just where its argument is at least v. None: it does not rise so."""
-    inner = _varying(call)
-    if inner is None:
-        return None
-    constants = [arg.value for arg in call.args if isinstance(arg, Lit)]
-    match call.op:
-        case "date_trunc" if isinstance(call.args[0], Lit) and inner.type.kind in (Kind.DATE, Kind.TIMESTAMP):
-            return _truncated(str(constants[0]), at)
-        case "to_date" if inner.type.kind is Kind.TIMESTAMP:
-            return _truncated("day", at)
-        case "to_timestamp" if inner.type.kind is Kind.DATE and call.type.kind is Kind.TIMESTAMP:
-            return at
-        case "extract" if constants[:1] == ["year"] and inner.type.kind in (Kind.DATE, Kind.TIMESTAMP):
-            return _position(datetime(ceil(at), 1, 1)) if 1 <= ceil(at) <= 9990 else None
-        case "floor" if constants in ([0], []):
-            return ceil(at)
-        case "to_float" | "to_numeric":
-            return at
-        case "add" | "sub" | "mul" | "div" | "idiv":
-            return _arithmetic(call, at, _position(constants[0]))
-    return None
-
-
-def _arithmetic(call: Call, at: Position, constant: Position | None) -> Position | None:
-    first = isinstance(call.args[0], Lit)
-    if constant is None or type(constant) is not int:
-        return None
-    match call.op:
-        case "add":
-            return at - constant
-        case "sub" if not first:
-            return at + constant
-        case "mul" if constant > 0:
-            return Fraction(at) / constant
-        case "div" if constant > 0 and not first:
-            return at * constant
-        case "idiv" if constant > 0 and not first:  # towards zero, of whole numbers
-            whole = ceil(at)
-            return whole * constant if whole > 0 else (whole - 1) * constant + 1
-    return None
-
-
-def _truncated(unit: str, at: Position) -> Position | None:
-    """Truncation is at least `at` from the first whole unit on that is not before it."""
-    try:
-        exact = _EPOCH + ceil(at) * _MICRO
-        start = truncate_value(unit, exact)
-        return _position(start if start == exact else next_value(unit, start))
-    except (OverflowError, ValueError):
-        return None
+    return union(((grid(col, low), after(col, high) or floor(high) + 1),))
 
 
 # Keys ---------------------------------------------------------------------------------------------------------------
@@ -403,9 +295,9 @@ def _listed_cells(sources: Sequence[Value], values: Sequence[Value | Fraction]) 
 def _ordered_cells(sources: Sequence[Value], subject: Expr, declared: Set) -> list[Set] | None:
     cells: list[Set] = []
     for value in sources:
-        at = _position(value)
-        after = None if at is None else _after(subject, at)
-        if at is None or after is None:
+        at = position(value)
+        above = None if at is None else after(subject, at)
+        if at is None or above is None:
             return None
-        cells.append(common(_between(subject, at, after), declared))
+        cells.append(common(between(subject, at, above), declared))
     return cells

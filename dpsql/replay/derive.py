@@ -20,25 +20,18 @@ square of its coefficient. A 95 % interval of a sum of Gaussians is the Gaussian
 
 from __future__ import annotations
 
-import json
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from decimal import Decimal
 from fractions import Fraction
-from functools import lru_cache
-from hashlib import sha256
 from heapq import heappop, heappush
 from itertools import product
-from math import inf, prod, sqrt
-from typing import Final, Literal
+from math import inf, prod
+from typing import Final
 
-from dpsql.replay.sets import Position, Set, packed, size, unpacked, within
-from dpsql.types import Release
-
-LIMIT: Final = 2**63 - 1
-"""Noisy totals saturate here, as fresh ones do."""
+from dpsql.replay.recipe import ONE, Axis, Kin, Measured, Reading, Recipe, Shape, Term
+from dpsql.replay.sets import Position, Set, size, within
 
 MAX_TERMS: Final = 200_000
 """Stored cells that one derived answer adds up at most."""
@@ -46,130 +39,8 @@ MAX_TERMS: Final = 200_000
 MAX_SEARCH: Final = 20_000
 """Edges times asked sets, up to which ranges are also read by differences."""
 
-ONE: Final = 1024
-"""Steps of a counted row, as in `compiler.cells`, which the ledger need not import; a test holds them equal."""
-
 _DONE: Final = 1 + 1e-9
 """All of the error that is allowed, up to rounding."""
-
-Role = Literal["", "count", "sum", "n", "x"]
-
-
-@dataclass(frozen=True, slots=True)
-class Axis:
-    """`cells`: the sets of the release's keys on this axis, in order; one where it is only filtered."""
-
-    name: str
-    full: Set
-    cells: tuple[Set, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Measured:
-    """One measured vector. `text` tells what is added up; `variance` is of its noise, in squared steps.
-
-    `role`: in what COUNT(x), SUM(x) and AVG(x) share: a count or a sum of `of`, or the first two moments, whose values
-    are centred at `centre` steps and within `most` of zero. `step`: units per step. `nan`: x may be NaN, which COUNT
-    counts and a moment does not.
-    """
-
-    text: str
-    summable: bool
-    gaussian: bool
-    variance: float
-    role: Role = ""
-    of: str = ""
-    step: Fraction = Fraction(1)
-    centre: int = 0
-    most: int = 0
-    nan: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Shape:
-    """What a release of a family counts. Its rows are in the order of the product of the axes' cells.
-
-    `exact`: no contribution is clipped, whatever the data. `epsilon`: what its statement named.
-    """
-
-    family: str
-    axes: tuple[Axis, ...]
-    measured: tuple[Measured, ...]
-    exact: bool
-    epsilon: Decimal
-
-
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """An asked vector as a combination of a stored release's columns, with the variance of one cell."""
-
-    parts: tuple[tuple[int, Fraction], ...]
-    variance: float
-
-
-Term = tuple[int, int, int]
-"""(source, row of its release, coefficient)."""
-
-
-@dataclass(frozen=True, slots=True)
-class Recipe:
-    """How each asked cell is added up. `sources`: the stored releases by number; `readings[s][m]`: of source s."""
-
-    sources: tuple[int, ...]
-    readings: tuple[tuple[Reading, ...], ...]
-    cells: tuple[tuple[Term, ...], ...]
-    gaussian: bool
-
-    def stddevs(self) -> tuple[tuple[float, ...], ...]:
-        """The standard deviation of each cell of each vector, in steps."""
-        columns = [[reading.variance for reading in source] for source in self.readings]
-        count = len(self.readings[0])
-        return tuple(
-            tuple(sqrt(sum(by * by * columns[source][m] for source, _, by in terms)) for m in range(count))
-            for terms in self.cells
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Derived:
-    """What answers an ask: a recipe, and the releases that it names, in its order."""
-
-    recipe: Recipe
-    releases: tuple[Release, ...]
-
-    def cells(self) -> tuple[tuple[int, ...], ...]:
-        """The noisy cells, in whole steps."""
-        return tuple(self._row(terms) for terms in self.recipe.cells)
-
-    def _row(self, terms: Sequence[Term]) -> tuple[int, ...]:
-        totals = [Fraction(0)] * len(self.recipe.readings[0])
-        for source, row, by in terms:
-            found = self.releases[source].cells[row]
-            for place, reading in enumerate(self.recipe.readings[source]):
-                totals[place] += by * sum(found[column] * factor for column, factor in reading.parts)
-        return tuple(max(-LIMIT, min(LIMIT, round(total))) for total in totals)
-
-
-@dataclass(frozen=True, slots=True)
-class Kin:
-    """A release that may be derived. `limits`: the variance that each of its vectors may have in every cell.
-
-    `aimed`: the statement asks for an error instead of an epsilon, so that stored releases of any epsilon will do; else
-    only those of statements that named at least its own, for one that names more asks for more.
-    """
-
-    shape: Shape
-    limits: tuple[float, ...]
-    aimed: bool = False
-
-    @property
-    def family(self) -> str:
-        return self.shape.family
-
-    def choose(self, stored: Sequence[tuple[int, str]]) -> Recipe | None:
-        """The recipe of least error from stored shapes, given with their numbers; None where there is none."""
-        return choose(self, [(number, decoded(text, self.family)) for number, text in stored])
-
 
 # Reading ------------------------------------------------------------------------------------------------------------
 
@@ -233,7 +104,7 @@ class _Candidate:
 def choose(kin: Kin, stored: Sequence[tuple[int, Shape]]) -> Recipe | None:
     """The recipe with the least share of the allowed error, over the axis along which cells of several are joined."""
     asked = kin.shape
-    candidates = [c for number, shape in stored if (c := _candidate(kin, number, shape)) is not None]
+    candidates = _candidates(kin, stored)
     if not candidates:
         return None
     single = not all(measured.summable for measured in asked.measured)
@@ -249,15 +120,32 @@ def choose(kin: Kin, stored: Sequence[tuple[int, Shape]]) -> Recipe | None:
     return None if best is None else _recipe(asked, candidates, best[1], best[2])
 
 
-def _candidate(kin: Kin, number: int, shape: Shape) -> _Candidate | None:
-    if not kin.aimed and shape.epsilon < kin.shape.epsilon:
-        return None
-    readings = [reading(measured, shape.measured) for measured in kin.shape.measured]
+def _candidates(kin: Kin, stored: Sequence[tuple[int, Shape]]) -> list[_Candidate]:
+    """The releases whose vectors, and whose noise, will do."""
+    known: dict[tuple[Measured, ...], tuple[tuple[Reading, ...], float] | None] = {}
+    found: list[_Candidate] = []
+    last, read = None, None
+    for number, shape in stored:
+        if not kin.aimed and shape.epsilon < kin.shape.epsilon:
+            continue
+        if shape.measured is not last:
+            last = shape.measured
+            if last not in known:
+                known[last] = _readings(kin, last)
+            read = known[last]
+        if read is not None:
+            found.append(_Candidate(number, shape, *read))
+    return found
+
+
+def _readings(kin: Kin, stored: tuple[Measured, ...]) -> tuple[tuple[Reading, ...], float] | None:
+    """How each asked vector is read, and the largest share of its allowed variance that one cell takes."""
+    readings = [reading(measured, stored) for measured in kin.shape.measured]
     found = tuple(r for r in readings if r is not None)
     if not found or len(found) < len(readings):
         return None
     weight = max(r.variance / limit if limit > 0 else inf for r, limit in zip(found, kin.limits, strict=True))
-    return _Candidate(number, shape, found, weight) if weight <= _DONE else None
+    return (found, weight) if weight <= _DONE else None
 
 
 def _tiles(c: _Candidate, name: str, wanted: tuple[Set, ...], full: Set) -> list[tuple[int, ...]] | None:
@@ -279,7 +167,7 @@ def _tiled(wanted: tuple[Set, ...], cells: tuple[Set, ...]) -> list[tuple[int, .
             for _, place in starts[bisect_left(lows, low) : bisect_left(lows, high)]
             if within(cells[place], asked)
         ]
-        if not places or sum(size(cells[place]) for place in places) != size(asked):
+        if sum(size(cells[place]) for place in places) != size(asked):
             return None
         found.append(tuple(places))
     return found
@@ -328,6 +216,9 @@ def _paths(
         both = {}
     found: list[_Path] = []
     for asked in wanted[name]:
+        if not asked:  # no row within bounds and filter has this key: it counts nothing, without noise
+            found.append(_Path(0.0, ()))
+            continue
         ways = [equal.get(asked), _joined(asked, forward, rising=True), _joined(asked, both, rising=False)]
         best = min((way for way in ways if way is not None), key=lambda way: way.weight, default=None)
         if best is None:
@@ -340,15 +231,15 @@ def _weight(
     c: _Candidate, moving: str, wanted: Mapping[str, tuple[Set, ...]], full: Mapping[str, Set], single: bool
 ) -> float:
     """What one cell on the moving axis takes, added up over all others; infinite where these do not fit."""
-    times = 1
+    times = 1.0
     for name, whole in full.items():
         if name == moving:
             continue
         tiles = _tiles(c, name, wanted[name], whole)
-        most = 0 if tiles is None else max(map(len, tiles))
-        if not most or (single and most > 1):
+        most = inf if tiles is None else max(map(len, tiles))
+        if tiles is None or (single and most > 1):
             return inf
-        times *= most
+        times *= max(most, 1)
     return c.weight * times
 
 
@@ -399,6 +290,8 @@ def _back(low: Position, high: Position, came: Mapping[Position, tuple[Position,
 def _recipe(asked: Shape, candidates: Sequence[_Candidate], moving: str, paths: Sequence[_Path]) -> Recipe | None:
     """The rows behind the paths, for the product of the asked cells on all axes."""
     used = sorted({place for path in paths for place, _, _ in path.terms})
+    if not used:
+        return None
     source = {place: number for number, place in enumerate(used)}
     names = [axis.name for axis in asked.axes]
     cells: list[tuple[Term, ...]] = []
@@ -431,41 +324,3 @@ def _rows(c: _Candidate, moving: str, number: int, at: Mapping[str, int]) -> Ite
     ]
     for places in product(*choices):
         yield sum(place * stride for place, stride in zip(places, strides, strict=True))
-
-
-# As text ------------------------------------------------------------------------------------------------------------
-
-
-def encoded(shape: Shape) -> str:
-    """The shape as it is stored, without its family."""
-    document = {
-        "epsilon": str(shape.epsilon),
-        "exact": shape.exact,
-        "axes": [[axis.name, packed([axis.full]), packed(axis.cells)] for axis in shape.axes],
-        "measured": [
-            [m.text, m.summable, m.gaussian, m.variance.hex(), m.role, m.of, str(m.step), m.centre, m.most, m.nan]
-            for m in shape.measured
-        ],
-    }
-    return json.dumps(document, separators=(",", ":"))
-
-
-@lru_cache(maxsize=4096)
-def decoded(text: str, family: str) -> Shape:
-    """The inverse of `encoded`. Raises ValueError, KeyError or TypeError for anything else."""
-    document = json.loads(text)
-    return Shape(
-        family=family,
-        axes=tuple(Axis(name, unpacked(whole)[0], unpacked(cells)) for name, whole, cells in document["axes"]),
-        measured=tuple(
-            Measured(text, summable, gaussian, float.fromhex(variance), role, of, Fraction(step), centre, most, nan)
-            for text, summable, gaussian, variance, role, of, step, centre, most, nan in document["measured"]
-        ),
-        exact=bool(document["exact"]),
-        epsilon=Decimal(document["epsilon"]),
-    )
-
-
-def digest(family: str, text: str) -> str:
-    """What a stored release holds of its shape, so that the chain proves it."""
-    return sha256(f"{family}\n{text}".encode()).hexdigest()

@@ -18,8 +18,8 @@ from dpsql.compiler.plan import PlannedRelease
 from dpsql.ledger.events import events_of
 from dpsql.ledger.model import Ask
 from dpsql.policy.schema import Schema
-from dpsql.replay.derive import Kin, Shape
 from dpsql.replay.key import fingerprint
+from dpsql.replay.recipe import Kin, Shape
 from dpsql.replay.shape import kin_of, shape_of
 
 

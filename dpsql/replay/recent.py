@@ -11,7 +11,7 @@ from collections import OrderedDict
 from collections.abc import Mapping
 
 from dpsql.compiler import Compiled
-from dpsql.replay.derive import Derived
+from dpsql.replay.recipe import Derived
 from dpsql.types import Relation, Release, Reservation
 
 Grant = Reservation | Release | Derived

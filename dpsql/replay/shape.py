@@ -22,8 +22,8 @@ from dpsql.compiler.plan import Measurement, PlannedRelease
 from dpsql.compiler.walk import parts
 from dpsql.dp.mechanisms import DiscreteGaussian, stddev
 from dpsql.replay.axes import Line, Part, cells_of, columns, part_of
-from dpsql.replay.derive import Axis, Kin, Measured, Role, Shape
 from dpsql.replay.key import fingerprint
+from dpsql.replay.recipe import Axis, Kin, Measured, Role, Shape
 from dpsql.replay.sets import Set, common
 
 _PREFIX: Final = re.compile(r"scan\((\S+) as [^,]*,")
@@ -98,8 +98,6 @@ def _axes(
     for name, part in filters.items():
         if name not in made:
             made[name] = _axis(part.line, (part.line.full,), part)
-    if any(not cell for axis in made.values() for cell in axis.cells):
-        return None
     return tuple(made.values())
 
 

@@ -1,0 +1,183 @@
+"""Shapes of releases, and recipes that make one from stored ones: the vocabulary of derived answers, and their text.
+
+Decides how noisy cells are added up, and what error the sums have: `dpsql.replay.derive` decides which.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from functools import lru_cache
+from hashlib import sha256
+from math import sqrt
+from typing import Any, Final, Literal
+
+from dpsql.replay.sets import Set, packed, unpacked
+from dpsql.types import Release
+
+LIMIT: Final = 2**63 - 1
+"""Noisy totals saturate here, as fresh ones do."""
+
+ONE: Final = 1024
+"""Steps of a counted row, as in `compiler.cells`, which the ledger need not import; a test holds them equal."""
+
+Role = Literal["", "count", "sum", "n", "x"]
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """`cells`: the sets of the release's keys on this axis, in order; one where it is only filtered."""
+
+    name: str
+    full: Set
+    cells: tuple[Set, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """One measured vector. `text` tells what is added up; `variance` is of its noise, in squared steps.
+
+    `role`: in what COUNT(x), SUM(x) and AVG(x) share: a count or a sum of `of`, or the first two moments, whose values
+    are centred at `centre` steps and within `most` of zero. `step`: units per step. `nan`: x may be NaN, which COUNT
+    counts and a moment does not.
+    """
+
+    text: str
+    summable: bool
+    gaussian: bool
+    variance: float
+    role: Role = ""
+    of: str = ""
+    step: Fraction = Fraction(1)
+    centre: int = 0
+    most: int = 0
+    nan: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What a release of a family counts. Its rows are in the order of the product of the axes' cells.
+
+    `exact`: no contribution is clipped, whatever the data. `epsilon`: what its statement named.
+    """
+
+    family: str
+    axes: tuple[Axis, ...]
+    measured: tuple[Measured, ...]
+    exact: bool
+    epsilon: Decimal
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """An asked vector as a combination of a stored release's columns, with the variance of one cell."""
+
+    parts: tuple[tuple[int, Fraction], ...]
+    variance: float
+
+
+Term = tuple[int, int, int]
+"""(source, row of its release, coefficient)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """How each asked cell is added up. `sources`: the stored releases by number; `readings[s][m]`: of source s."""
+
+    sources: tuple[int, ...]
+    readings: tuple[tuple[Reading, ...], ...]
+    cells: tuple[tuple[Term, ...], ...]
+    gaussian: bool
+
+    def stddevs(self) -> tuple[tuple[float, ...], ...]:
+        """The standard deviation of each cell of each vector, in steps."""
+        columns = [[reading.variance for reading in source] for source in self.readings]
+        count = len(self.readings[0])
+        return tuple(
+            tuple(sqrt(sum(by * by * columns[source][m] for source, _, by in terms)) for m in range(count))
+            for terms in self.cells
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Derived:
+    """What answers an ask: a recipe, and the releases that it names, in its order."""
+
+    recipe: Recipe
+    releases: tuple[Release, ...]
+
+    def cells(self) -> tuple[tuple[int, ...], ...]:
+        """The noisy cells, in whole steps."""
+        return tuple(self._row(terms) for terms in self.recipe.cells)
+
+    def _row(self, terms: Sequence[Term]) -> tuple[int, ...]:
+        totals = [Fraction(0)] * len(self.recipe.readings[0])
+        for source, row, by in terms:
+            found = self.releases[source].cells[row]
+            for place, reading in enumerate(self.recipe.readings[source]):
+                totals[place] += by * sum(found[column] * factor for column, factor in reading.parts)
+        return tuple(max(-LIMIT, min(LIMIT, round(total))) for total in totals)
+
+
+@dataclass(frozen=True, slots=True)
+class Kin:
+    """A release that may be derived. `limits`: the variance that each of its vectors may have in every cell.
+
+    `aimed`: the statement asks for an error instead of an epsilon, so that stored releases of any epsilon will do; else
+    only those of statements that named at least its own, for one that names more asks for more.
+    """
+
+    shape: Shape
+    limits: tuple[float, ...]
+    aimed: bool = False
+
+    @property
+    def family(self) -> str:
+        return self.shape.family
+
+
+# As text ------------------------------------------------------------------------------------------------------------
+
+
+def encoded(shape: Shape) -> str:
+    """The shape as it is stored, without its family."""
+    document = {
+        "epsilon": str(shape.epsilon),
+        "exact": shape.exact,
+        "axes": [[axis.name, packed([axis.full]), packed(axis.cells)] for axis in shape.axes],
+        "measured": [
+            [m.text, m.summable, m.gaussian, m.variance.hex(), m.role, m.of, str(m.step), m.centre, m.most, m.nan]
+            for m in shape.measured
+        ],
+    }
+    return json.dumps(document, separators=(",", ":"))
+
+
+@lru_cache(maxsize=4096)
+def decoded(text: str, family: str) -> Shape:
+    """The inverse of `encoded`. Raises ValueError, KeyError or TypeError for anything else."""
+    document = json.loads(text)
+    return Shape(
+        family=family,
+        axes=tuple(Axis(name, unpacked(whole)[0], unpacked(cells)) for name, whole, cells in document["axes"]),
+        measured=_measured(tuple(tuple(each) for each in document["measured"])),
+        exact=bool(document["exact"]),
+        epsilon=Decimal(document["epsilon"]),
+    )
+
+
+@lru_cache(maxsize=4096)
+def _measured(rows: tuple[tuple[Any, ...], ...]) -> tuple[Measured, ...]:
+    """One tuple for all releases that measure the same, so that it is read once in a choice."""
+    return tuple(
+        Measured(text, summable, gaussian, float.fromhex(variance), role, of, Fraction(step), centre, most, nan)
+        for text, summable, gaussian, variance, role, of, step, centre, most, nan in rows
+    )
+
+
+def digest(family: str, text: str) -> str:
+    """What a stored release holds of its shape, so that the chain proves it."""
+    return sha256(f"{family}\n{text}".encode()).hexdigest()

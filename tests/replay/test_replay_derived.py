@@ -1,0 +1,256 @@
+"""What follows from stored releases is answered from them, rightly, at its own error; what does not is measured."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+from replay_cases import Shop, opened, write
+
+from dpsql.errors import Failed
+from dpsql.ledger import Kind
+from dpsql.types import Relation
+
+ANY = Decimal(1_000_000)
+"""Any error will do: what may be derived at all."""
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Iterator[Shop]:
+    with opened(write(tmp_path)) as shop:
+        yield shop
+
+
+@pytest.fixture
+def exact(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> Shop:
+    """Without noise: a derived answer must be the very one that a measurement gives."""
+    monkeypatch.setattr("dpsql.release.draw", lambda mechanism, count: [0] * count)
+    return shop
+
+
+V, P = "SELECT COUNT(*) FROM visits", "SELECT COUNT(*) FROM people"
+BY_SHOP = "SELECT shop, COUNT(*) FROM visits GROUP BY shop"
+BY_HOUR = "SELECT hour, COUNT(*) FROM visits GROUP BY hour"
+BY_MONTH = "SELECT DATE_TRUNC('month', day), COUNT(*) FROM visits GROUP BY 1"
+DERIVED = (
+    # fewer measurements
+    (["SELECT COUNT(*), AVG(note), SUM(price) FROM visits"], "SELECT SUM(price) FROM visits"),
+    (
+        ["SELECT AVG(price) FROM visits GROUP BY shop"],
+        "SELECT shop, SUM(price), COUNT(price) FROM visits GROUP BY shop",
+    ),
+    (["SELECT COUNT(price), SUM(price) FROM visits"], "SELECT AVG(price), SUM(price) / COUNT(price) FROM visits"),
+    (["SELECT VAR_POP(price) FROM visits"], "SELECT AVG(price), SUM(price) FROM visits"),
+    # fewer public keys
+    ([BY_SHOP], f"{V} WHERE shop = 'cafe'"),
+    ([BY_SHOP], f"{V} WHERE shop IN ('zoo', 'cafe')"),
+    ([BY_SHOP], "SELECT shop, COUNT(*) FROM visits WHERE shop <> 'zoo' GROUP BY 1"),
+    (
+        ["SELECT shop, COUNT(DISTINCT uid) FROM visits GROUP BY shop"],
+        "SELECT COUNT(DISTINCT uid) FROM visits WHERE shop = 'zoo'",
+    ),
+    (["SELECT note, COUNT(*) FROM visits GROUP BY note"], f"{V} WHERE note IS NULL"),
+    (["SELECT note, COUNT(*) FROM visits GROUP BY note"], f"{V} WHERE NOT note = 2 AND note BETWEEN 1 AND 3"),
+    (
+        ["SELECT hour, shop, COUNT(*) FROM visits GROUP BY hour, shop"],
+        "SELECT hour, COUNT(*) FROM visits WHERE shop = 'zoo' GROUP BY hour",
+    ),
+    # coarser keys
+    (["SELECT shop, COUNT(*), SUM(price) FROM visits GROUP BY shop"], "SELECT SUM(price), COUNT(*) FROM visits"),
+    (
+        ["SELECT hour, shop, AVG(price) FROM visits GROUP BY hour, shop"],
+        "SELECT hour, AVG(price) FROM visits GROUP BY hour",
+    ),
+    ([BY_HOUR], "SELECT FLOOR(hour / 6) * 6, COUNT(*) FROM visits GROUP BY 1"),
+    (["SELECT day, COUNT(*) FROM visits GROUP BY day"], BY_MONTH),
+    ([BY_MONTH], "SELECT DATE_TRUNC('quarter', day), COUNT(*) FROM visits GROUP BY 1"),
+    (
+        ["SELECT DATE_TRUNC('day', at), COUNT(*) FROM visits GROUP BY 1"],
+        f"{V} WHERE at >= '2024-03-01' AND at < '2024-04-01'",
+    ),
+    ([BY_MONTH], f"{V} WHERE EXTRACT(year FROM day) = 2024 AND day < '2024-04-01' AND day >= '2024-02-01'"),
+    # ranges: unions
+    ([f"{V} WHERE hour BETWEEN 3 AND 7", f"{V} WHERE hour BETWEEN 8 AND 11"], f"{V} WHERE hour > 2 AND hour < 12"),
+    ([f"{V} WHERE hour < 5", f"{V} WHERE hour >= 5", f"{V} WHERE hour IS NULL"], V),
+    (
+        [f"{V} WHERE day >= '2024-02-01' AND day < '2024-03-01'", f"{V} WHERE day = '2024-03-01'"],
+        f"{V} WHERE day BETWEEN '2024-02-01' AND '2024-03-01'",
+    ),
+    (
+        [f"{V} WHERE hour < 4 AND shop = 'zoo'", f"{V} WHERE hour BETWEEN 4 AND 6 AND shop = 'zoo'"],
+        f"{V} WHERE hour <= 6 AND shop = 'zoo'",
+    ),
+    ([f"{V} WHERE hour IN (1, 2, 3)", f"{V} WHERE hour = 9"], f"{V} WHERE hour IN (9, 3, 2, 1)"),
+    # ranges: differences of what is not clipped
+    ([f"{P} WHERE age BETWEEN 10 AND 60", f"{P} WHERE age BETWEEN 41 AND 60"], f"{P} WHERE age BETWEEN 10 AND 40"),
+    ([f"{P} WHERE age < 60", f"{P} WHERE age < 20"], f"{P} WHERE age BETWEEN 20 AND 59"),
+    ([P, f"{P} WHERE age <= 30", f"{P} WHERE age IS NULL"], f"{P} WHERE age > 30"),
+    (
+        ["SELECT SUM(income) FROM people WHERE age < 60", "SELECT SUM(income) FROM people WHERE age < 20"],
+        "SELECT SUM(income) FROM people WHERE age >= 20 AND age < 60",
+    ),
+)
+MEASURED = (
+    # what does not add up
+    (["SELECT shop, COUNT(DISTINCT uid) FROM visits GROUP BY shop"], "SELECT COUNT(DISTINCT uid) FROM visits"),
+    (
+        ["SELECT shop, COUNT(DISTINCT note) FROM visits GROUP BY shop"],
+        "SELECT COUNT(DISTINCT note) FROM visits WHERE shop <> 'zoo'",
+    ),
+    (["SELECT shop, MEDIAN(price) FROM visits GROUP BY shop"], "SELECT MEDIAN(price) FROM visits WHERE shop = 'zoo'"),
+    (["SELECT shop, MAX(price) FROM visits GROUP BY shop"], "SELECT MAX(price) FROM visits"),
+    # differences of what may be clipped
+    (
+        ["SELECT COUNT(*) FROM busy WHERE hour < 12", "SELECT COUNT(*) FROM busy WHERE hour < 6"],
+        "SELECT COUNT(*) FROM busy WHERE hour BETWEEN 6 AND 11",
+    ),
+    ([f"{V} WHERE hour < 12", f"{V} WHERE hour < 6"], f"{V} WHERE hour BETWEEN 6 AND 11"),
+    # private keys
+    (["SELECT tag, COUNT(*) FROM visits GROUP BY tag"], f"{V} WHERE tag = 't1'"),
+    (["SELECT tag, COUNT(*) FROM visits GROUP BY tag"], V),
+    # other rows
+    (["SELECT shop, COUNT(*) FROM visits WHERE tag = 't1' GROUP BY shop"], f"{V} WHERE shop = 'zoo'"),
+    (["SELECT shop, COUNT(*) FROM visits WHERE hour < 9 GROUP BY shop"], f"{V} WHERE shop = 'zoo'"),
+    ([f"{V} WHERE hour BETWEEN 0 AND 23"], V),
+    ([BY_HOUR], f"{V} WHERE hour >= 6"),
+    ([BY_HOUR], V),
+    (["SELECT note, COUNT(*) FROM visits GROUP BY note"], f"{V} WHERE note IS NOT NULL"),
+    ([f"{V} WHERE hour BETWEEN 3 AND 7", f"{V} WHERE hour BETWEEN 9 AND 11"], f"{V} WHERE hour BETWEEN 3 AND 11"),
+    ([f"{V} WHERE hour BETWEEN 3 AND 7", f"{V} WHERE hour BETWEEN 7 AND 11"], f"{V} WHERE hour BETWEEN 3 AND 11"),
+    (["SELECT DATE_TRUNC('week', day), COUNT(*) FROM visits GROUP BY 1"], BY_MONTH),
+    # other measurements
+    (["SELECT shop, SUM(price) FROM visits GROUP BY shop"], f"{V} WHERE shop = 'zoo'"),
+    (["SELECT shop, COUNT(note) FROM visits GROUP BY shop"], f"{V} WHERE shop = 'zoo'"),
+    (["SELECT COUNT(*) FILTER (WHERE hour < 3) FROM visits"], V),
+)
+
+
+def rows(relation: Relation) -> list[tuple[object, ...]]:
+    return [tuple(round(v, 4) if isinstance(v, float | Decimal) else v for v in row) for row in relation.rows]
+
+
+@pytest.mark.parametrize(("stored", "asked"), DERIVED)
+def test_derived(exact: Shop, stored: list[str], asked: str) -> None:
+    for text in stored:
+        assert not exact.is_derived(text, reuse_error=ANY)
+    answer = exact.ask(asked, reuse_error=ANY)
+    assert answer.notices[0].startswith("Derived from"), answer.notices
+    assert rows(answer.relation) == rows(exact.fresh(asked).relation)
+    assert len(exact.entries(Kind.DEBIT, "alice")) == len(stored)
+
+
+@pytest.mark.parametrize(("stored", "asked"), MEASURED)
+def test_not_derivable(shop: Shop, stored: list[str], asked: str) -> None:
+    for text in stored:
+        shop.ask(text, reuse_error=ANY)
+    assert not shop.is_derived(asked, reuse_error=ANY)
+
+
+def test_off(shop: Shop) -> None:
+    shop.ask(BY_SHOP)
+    assert not shop.is_derived(f"{V} WHERE shop = 'zoo'", reuse_error=Decimal(0))
+
+
+def test_the_error_decides(shop: Shop) -> None:
+    """A key of three is sqrt(3) times as noisy as asked for alone, all three together 3 times."""
+    shop.ask(BY_SHOP)
+    assert shop.is_derived(f"{V} WHERE shop = 'zoo'", reuse_error=Decimal("1.74"))
+    assert not shop.is_derived(V, reuse_error=Decimal("2.99"))
+    shop.ask(BY_HOUR)
+    assert not shop.is_derived("SELECT FLOOR(hour / 12), COUNT(*) FROM visits GROUP BY 1")
+
+
+def test_more_accuracy_is_charged(shop: Shop) -> None:
+    """A statement that names more than the stored one named is made anew, and then answers the others."""
+    shop.ask(BY_SHOP)
+    asked = f"{V} WHERE shop = 'zoo'"
+    assert not shop.is_derived(asked, epsilon=Decimal(2))
+    better = shop.value(asked, epsilon=Decimal(2))
+    assert shop.value(asked, epsilon=Decimal("1.5")) == better
+
+
+def test_an_aimed_error_is_met(shop: Shop) -> None:
+    shop.ask(BY_SHOP, epsilon=Decimal(8))
+    bars = shop.ask("SELECT dp_interval_high(COUNT(*)) - COUNT(*) FROM visits GROUP BY shop", epsilon=Decimal(8))
+    error = max(float(str(bar)) for (bar,) in bars.relation.rows)
+    assert shop.is_derived(f"{V} WHERE shop = 'zoo'", max_error=round(Decimal(error) + 1))
+    assert not shop.is_derived(f"{V} WHERE shop = 'cafe'", max_error=round(Decimal(error) - 1))
+
+
+def test_error_bars_are_its_own(shop: Shop) -> None:
+    one = shop.value("SELECT dp_stddev(COUNT(*)) FROM visits GROUP BY shop")
+    bars = "dp_stddev(COUNT(*)), dp_interval_high(COUNT(*)) - dp_interval_low(COUNT(*))"
+    both = shop.ask(f"SELECT {bars} FROM visits WHERE shop <> 'zoo'")
+    assert both.notices[0].startswith("Derived from 1 stored release: no new noise, 95 % error")
+    stddev, width = both.relation.rows[0]
+    assert stddev == pytest.approx(one * 2**0.5)
+    assert width == pytest.approx(2 * 1.96 * one * 2**0.5)
+
+
+def test_another_state_or_policy(tmp_path: Path) -> None:
+    stored, asked = BY_SHOP, f"{V} WHERE shop = 'zoo'"
+    with opened(write(tmp_path)) as shop:
+        shop.ask(stored)
+    with opened(write(tmp_path, epoch="2")) as shop:
+        assert not shop.is_derived(asked)
+        shop.ask(stored)
+    with opened(write(tmp_path, epoch="2", hours=20)) as shop:
+        assert not shop.is_derived(f"{V} WHERE shop = 'cafe'")
+    with opened(write(tmp_path, epoch="2")) as shop:  # across a restart
+        assert shop.is_derived(f"{V} WHERE shop = 'books'")
+
+
+def test_a_viewer_pays_once_and_no_more_than_it_would_cost(shop: Shop) -> None:
+    ledger = shop.engine.ledger
+    shop.ask(BY_SHOP)
+    spent = ledger.dataset_spent()
+    assert shop.is_derived(f"{V} WHERE shop = 'zoo'", "bob")
+    assert (ledger.dataset_spent(), ledger.spent("bob")) == (spent, ledger.spent("alice"))
+    assert shop.is_derived(f"{V} WHERE shop = 'cafe'", "bob")
+    shop.ask(BY_SHOP, "bob")
+    assert ledger.spent("bob") == ledger.spent("alice")
+    assert len(shop.entries(Kind.VIEW)) == 1
+    assert not shop.is_derived(f"{V} WHERE shop = 'zoo'", "carol", epsilon=Decimal("0.9"))
+
+
+def test_two_views_are_dearer_than_a_measurement(shop: Shop) -> None:
+    shop.ask(f"{P} WHERE age < 20")
+    shop.ask(f"{P} WHERE age BETWEEN 20 AND 39")
+    assert not shop.is_derived(f"{P} WHERE age < 40", "bob")
+    assert shop.is_derived(f"{P} WHERE age < 40")
+
+
+def test_shared(tmp_path: Path) -> None:
+    with opened(write(tmp_path, replay="shared")) as shop:
+        shop.ask(f"{P} WHERE age < 20")
+        shop.ask(f"{P} WHERE age BETWEEN 20 AND 39")
+        assert shop.is_derived(f"{P} WHERE age < 40", "bob")
+        assert shop.engine.ledger.spent("bob").rho == 0
+
+
+def test_explain_says_what_is_free_and_spends_nothing(shop: Shop) -> None:
+    asked, stored = f"{V} WHERE shop = 'zoo'", BY_SHOP
+    assert "Replay of r0: made anew" in shop.explained(asked)
+    shop.ask(stored)
+    head = shop.engine.ledger.head()
+    assert "Replay of r0: stored and seen, free" in shop.explained(stored)
+    (line,) = [line for line in shop.explained(asked) if line.startswith("Replay")]
+    assert line.startswith("Replay of r0: derived from 1 stored, 95 % error ")
+    assert line.endswith(", free")
+    (line,) = [line for line in shop.explained(asked, "bob") if line.startswith("Replay")]
+    assert line.endswith(", a first view, which debits you alone")
+    assert shop.engine.ledger.head() == head
+
+
+def test_a_changed_shape_is_a_doubt(tmp_path: Path) -> None:
+    path = write(tmp_path)
+    with opened(path) as shop:
+        shop.ask("SELECT hour, shop, COUNT(*) FROM visits GROUP BY hour, shop")
+    with closing(sqlite3.connect(tmp_path / "shop.ledger")) as connection, connection:
+        connection.execute("UPDATE shape SET body = replace(body, '[0,1,24]', '[1,1,24]')")
+    with opened(path) as shop, pytest.raises(Failed):
+        shop.ask(f"{V} WHERE hour = 1 AND shop = 'zoo'", reuse_error=ANY)
