@@ -33,10 +33,12 @@ def ask(state: State, statement: str) -> Result | None:
     """The statement's result; None where the user was asked and said no. Raises DpsqlError."""
     if state.broken:
         reconnect(state)
-    if state.interactive and state.options.confirm and not _agreed(state, statement):
+    asks = state.interactive and state.options.confirm and not state.in_transaction
+    if asks and not _agreed(state, statement):
         return None
     started = time.monotonic()
     result = waited(state, lambda: state.connection.run(statement))
+    state.in_transaction = _in_transaction(state, result)
     if first_word(statement) in ("set", "reset", "discard"):
         _remember_setting(state, statement)
     else:
@@ -51,6 +53,12 @@ def _remember(state: State, statement: str, result: Result, seconds: float) -> N
         state.asked.append(Asked(statement, price, seconds))
     if state.interactive and price.startswith("epsilon"):
         state.look_at_budget()
+
+
+def _in_transaction(state: State, result: Result) -> bool:
+    """Between BEGIN and its end, where an EXPLAIN that is refused would end the transaction."""
+    word = result.tag.partition(" ")[0]
+    return word in ("BEGIN", "START") or (state.in_transaction and word not in ("COMMIT", "ROLLBACK"))
 
 
 def _remember_setting(state: State, statement: str) -> None:
@@ -84,10 +92,11 @@ def _agreed(state: State, statement: str) -> bool:
     if first_word(statement) not in _PRICED:
         return True
     try:
-        reason = expensive(price_of(state.connection, statement), state.usual, state.budgets)
-    except Lost:
-        raise
-    except DpsqlError:
+        price = waited(state, lambda: price_of(state.connection, statement))
+        reason = expensive(price, state.usual, state.budgets)
+    except DpsqlError as error:
+        if isinstance(error, Lost) or was_cancelled(error):
+            raise
         return True  # what is wrong with the statement, it will say itself, free of charge
     if reason is None:
         return True
@@ -139,6 +148,7 @@ def reconnect(state: State) -> None:
     """A new session with the settings of the lost one. Raises Lost."""
     state.broken = True
     state.connection.reopen()
+    state.in_transaction = False
     for setting in state.settings:
         state.connection.run(setting)
     state.broken = False

@@ -35,6 +35,8 @@ def evaluate(state: State, text: str) -> bool:
         _reconnected(state, error)
     except DpsqlError as error:
         show_error(state, error, stripped if stripped.startswith("\\") else text)
+    except KeyboardInterrupt:
+        state.console.print(Text("Stopped.", style="yellow"))
     except Exception as error:  # a fault of the shell's own must not cost the session
         state.console.print(Text(f"ERROR: the shell failed: {type(error).__name__}: {error}", style="red"))
     return True

@@ -12,7 +12,7 @@ from typing import IO
 import duckdb
 
 from dpsql.errors import BAD_PARAMETER, Rejected
-from dpsql.pgwire.values import WireValue
+from dpsql.pgwire.values import WireValue, encoder
 from dpsql.shell.results import Result
 from dpsql.types import Kind, SqlType
 
@@ -44,7 +44,17 @@ def write_csv(result: Result, file: IO[str]) -> None:
     """A line of names, then a line for each row; NULL is empty."""
     writer = csv.writer(file, lineterminator="\n")
     writer.writerow(result.columns)
-    writer.writerows(["" if value is None else value for value in row] for row in result.rows)
+    writer.writerows(["" if text is None else text for text in row] for row in _texts(result))
+
+
+def _texts(result: Result) -> list[list[str | None]]:
+    """The rows as Postgres writes them in text."""
+    encoders = [encoder(type_) for type_ in result.types]
+    return [[_text(encode(value)) for encode, value in zip(encoders, row, strict=True)] for row in result.rows]
+
+
+def _text(data: bytes | None) -> str | None:
+    return None if data is None else data.decode()
 
 
 def as_json(result: Result) -> str:
@@ -73,6 +83,8 @@ def plain(value: WireValue) -> object:
         return int(value) if value == value.to_integral() else float(value)
     if value is None or isinstance(value, bool | int | float | str):
         return value
+    if isinstance(value, bytes):
+        return "\\x" + value.hex()
     return [plain(v) for v in value] if isinstance(value, tuple) else str(value)
 
 
@@ -98,7 +110,7 @@ def _write_parquet(result: Result, path: Path) -> None:
     items = ", ".join(f'CAST(unnest(?::VARCHAR[]) AS {t}) AS "{n}"' for n, t in zip(names, types, strict=True))
     target = str(path).replace("'", "''")
     with duckdb.connect() as connection:
-        texts = [[None if value is None else str(value) for value in values] for values in columns]
+        texts = [list(values) for values in zip(*_texts(result), strict=True)] or [[] for _ in result.columns]
         connection.execute(f"COPY (SELECT {items}) TO '{target}' (FORMAT parquet)", texts)
 
 

@@ -76,7 +76,8 @@ def fits(lanes: Sequence[Lane], width: int) -> bool:
 
 
 def _grid(lanes: Sequence[Lane]) -> Table:
-    made = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
+    # One cell of padding and one of divider make the gap.
+    made = Table(box=box.SIMPLE_HEAD, padding=(0, _GAP - 1, 0, 0), pad_edge=False, show_edge=False)
     for lane in lanes:
         made.add_column(
             Text(lane.header, style="dim" if lane.dim else "bold"),

@@ -53,6 +53,7 @@ class State:
     last_statement: str = ""
     usual: float = 0.0
     broken: bool = False
+    in_transaction: bool = False
     budgets: tuple[Account, ...] = ()
 
     def look_around(self) -> None:

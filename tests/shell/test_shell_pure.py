@@ -9,7 +9,7 @@ from pathlib import Path
 
 import duckdb
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.console import Console, RenderableType
@@ -93,6 +93,7 @@ def test_an_interval_that_is_cut_at_a_bound_shows_both_ends() -> None:
     assert "0 to 44" in printed(table(result("x x_low x_high", (3.0, 0.0, 44.0)), 80))
 
 
+@settings(deadline=None, max_examples=40)
 @given(
     st.lists(st.text("abcdefgh ijkl漢字", min_size=1, max_size=40), min_size=1, max_size=12),
     st.integers(40, 120),
@@ -104,6 +105,17 @@ def test_no_line_is_wider_than_the_terminal(words: list[str], width: int, expand
     text = printed(table(made, width, expanded), width)
     assert all(cell_len(line) <= width for line in text.splitlines())
     assert "(2 rows)" in text
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.lists(st.integers(1, 15), min_size=2, max_size=12), st.integers(40, 100))
+def test_no_number_is_cut_whatever_stands_beside_it(digits: list[int], width: int) -> None:
+    """Every second column is a text that may be shortened."""
+    row = tuple("x" * n if at % 2 else int("9" * n) for at, n in enumerate(digits))
+    types = tuple(TEXT if isinstance(value, str) else INT8 for value in row)
+    made = Result(tuple("c" * n for n in digits), (row,), "SELECT 1", (), types)
+    words = printed(table(made, width), width).split()
+    assert [w for w in words if w.strip("9") == ""] == [str(v) for v in row if isinstance(v, int)]
 
 
 def test_numbers_are_never_cut() -> None:
@@ -271,6 +283,7 @@ def test_completion_knows_where_it_is() -> None:
     assert offered("\\explain SELECT count(*) FROM vi") == ["visits"]
 
 
+@settings(deadline=None, max_examples=40)
 @given(st.text(max_size=40), st.text(max_size=20))
 def test_completion_never_fails(before: str, after: str) -> None:
     offered("SELECT " + before, after)
@@ -284,7 +297,7 @@ def test_exports_keep_every_digit(tmp_path: Path) -> None:
     made = result("name x n d", ("a'b", 1 / 3, 2**60, Decimal("1.50")), (None, float("inf"), None, Decimal("-2")))
     for ending in ("csv", "json", "parquet"):
         export(made, tmp_path / f"x.{ending}")
-    assert (tmp_path / "x.csv").read_text() == f"name,x,n,d\na'b,{1 / 3},{2**60},1.50\n,inf,,-2\n"
+    assert (tmp_path / "x.csv").read_text() == f"name,x,n,d\na'b,{1 / 3},{2**60},1.50\n,Infinity,,-2\n"
     assert json.loads((tmp_path / "x.json").read_text())[0] == {"name": "a'b", "x": 1 / 3, "n": 2**60, "d": 1.5}
     with duckdb.connect() as connection:
         found = connection.execute(f"FROM '{tmp_path / 'x.parquet'}'").fetchall()
