@@ -23,7 +23,11 @@ logging.getLogger("sqlglot").setLevel(logging.CRITICAL)
 # sqlglot would drop the clock of '2 days 03:04:05', and read date_part as EXTRACT, which has another type.
 exp.INTERVAL_STRING_RE = re.compile(r"\A\s*(-?[0-9]+(?:\.[0-9]+)?)\s*([a-zA-Z]+)\s*\Z")
 PostgresParser.FUNCTION_PARSERS.pop("DATE_PART", None)
-PostgresParser.FUNCTIONS["EVERY"] = exp.LogicalAnd.from_arg_list
+PostgresParser.FUNCTIONS |= {
+    "EVERY": exp.LogicalAnd.from_arg_list,
+    "VAR": exp.Variance.from_arg_list,
+    "STD": exp.Stddev.from_arg_list,
+}
 
 
 def parse(text: str) -> exp.Query:

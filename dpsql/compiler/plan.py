@@ -17,6 +17,8 @@ from dpsql.compiler.algebra import Aggregation, Expr, canonical, describe
 from dpsql.compiler.cells import Cell, CellOutput, cell_name, cell_output, cell_text, most_steps
 from dpsql.compiler.histograms import Choice, Histogram, HistogramOutput, histogram, histogram_output, is_choice
 from dpsql.compiler.keys import KeyDomain, filled, key_domain, product
+from dpsql.compiler.public.names import UNNAMED
+from dpsql.compiler.shown import shown
 from dpsql.dp.accounting import key_delta, share_of_statement
 from dpsql.dp.mechanisms import Mechanism, error95, stddev
 from dpsql.dp.privacy import Calibrated, DeltaEvent, best, cost, cost_of, units_up
@@ -209,7 +211,7 @@ def _keys(aggregation: Aggregation, max_keys: int) -> tuple[tuple[Key, ...], boo
     known = tuple(d for d in found if d is not None)
     public = len(known) == len(found) and product(known) <= max_keys
     keys = tuple(
-        Key(name, expr, domain if public else None)
+        Key(shown(expr) if name == UNNAMED else name, expr, domain if public else None)
         for name, expr, domain in zip(aggregation.names, aggregation.keys, found, strict=True)
     )
     return keys, public

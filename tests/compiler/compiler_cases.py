@@ -72,6 +72,8 @@ WRITTEN: dict[str, str] = {
     "seconds between": "SELECT shop, SUM(EXTRACT(epoch FROM at - day) / 3600) FROM visits GROUP BY shop",
     "Sundays": "SELECT date_trunc('day', day) - EXTRACT(dow FROM day) * INTERVAL '1 day', COUNT(*) FROM visits "
     "GROUP BY 1",
+    "Mondays": "SELECT day - (EXTRACT(isodow FROM day)::int - 1), date_trunc('day', at)::text, COUNT(*) FROM visits "
+    "GROUP BY 1, 2",
     "year and month in a number": "SELECT EXTRACT(year FROM day) * 100 + EXTRACT(month FROM day), COUNT(*), SUM(qty) "
     "FROM visits GROUP BY 1",
     "rounded to hundreds": "SELECT ROUND(amount, -2), ROUND(price / 100, 1), COUNT(*) FROM visits GROUP BY 1, 2",

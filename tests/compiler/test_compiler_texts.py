@@ -50,6 +50,7 @@ KEYS = (
     "date_bin('1 week', day, '2020-01-01')",
     "to_timestamp(FLOOR(EXTRACT(epoch FROM at) / 7200) * 7200)",
     "date_trunc('day', day) - EXTRACT(dow FROM day) * INTERVAL '1 day'",
+    "day - EXTRACT(dow FROM day)::int", "at::date - (EXTRACT(isodow FROM at)::int - 1)", "date_trunc('hour', at)::text",
     "CASE WHEN EXTRACT(month FROM day) > 3 THEN EXTRACT(year FROM day) ELSE EXTRACT(year FROM day) - 1 END",
 )  # fmt: skip
 

@@ -114,6 +114,12 @@ _STATISTICS: dict[type[exp.Expr], AggregateKind] = {
 
 
 def _count(node: exp.Count, where: Expr | None, source: Source, context: Context) -> Aggregate:
+    if node.expressions:
+        raise refuse(
+            "COUNT takes one argument",
+            node,
+            hint="Contribution bounds are the policy's; SET dpsql.max_groups lowers one. Pairs: COUNT(DISTINCT (a, b)).",
+        )
     only(node, "big_int")
     argument = node.this
     if isinstance(argument, exp.Star) or argument is None:

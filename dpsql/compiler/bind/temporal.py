@@ -269,6 +269,26 @@ def _sunday(op: Op, left: exp.Expr, right: exp.Expr, context: Context) -> Expr |
     return _shifted(week, (0, -1, 0))
 
 
+def _week_begin(a: Expr, b: Expr) -> Expr | None:
+    """x - EXTRACT(DOW FROM x), a Sunday, and x - (EXTRACT(ISODOW FROM x) - 1), a Monday."""
+    count, less = _uncast(b), 0
+    if isinstance(count, Call) and count.op == "sub" and isinstance(count.args[1], Lit) and count.args[1].value == 1:
+        count, less = _uncast(count.args[0]), 1
+    if not isinstance(count, Call) or count.op != "extract" or canonical(_plain(a)) != canonical(_plain(count.args[1])):
+        return None
+    match count.args[0], less:
+        case Lit(value="dow"), 0:
+            return _shifted(truncated("week", _shifted(_plain(a), (0, 1, 0)), TIMESTAMP), (0, -1, 0))
+        case Lit(value="isodow"), 1:
+            return truncated("week", _plain(a), TIMESTAMP)
+        case _:
+            return None
+
+
+def _uncast(expr: Expr) -> Expr:
+    return expr.args[0] if isinstance(expr, Call) and expr.op == "to_int" else expr
+
+
 def _plain(expr: Expr) -> Expr:
     """What was cast to a date or timestamp."""
     while isinstance(expr, Call) and expr.op in ("to_date", "to_timestamp"):
@@ -277,7 +297,10 @@ def _plain(expr: Expr) -> Expr:
 
 
 def shift_days(op: Op, a: Expr, b: Expr, node: exp.Expr) -> Expr:
-    """date +- a constant number of days: a date."""
+    """date +- a constant number of days: a date; or minus its day of the week, the beginning of the week."""
+    begin = _week_begin(a, b) if op == "sub" else None
+    if begin is not None:
+        return cast(begin, DATE, node)
     if op not in ("add", "sub") or not isinstance(b, Lit) or not isinstance(b.value, int) or abs(b.value) > 180_000:
         raise refuse("a date takes + or - a constant number of days", node)
     days = b.value if op == "add" else -b.value

@@ -85,6 +85,8 @@ def as_text(value: Expr, node: exp.Expr) -> Expr:
         return Case(branches, None, TEXT, Domain(values=("true", "false"), nullable=nullable))
     if kind is Kind.DATE:
         return formatted(value, "YYYY-MM-DD")
+    if kind is Kind.TIMESTAMP and isinstance(value, Call) and value.op == "date_trunc":
+        return formatted(value, "YYYY-MM-DD HH24:MI:SS")
     hint = "Round it to a whole number first, as in CAST(ROUND(x) AS integer), or cast the aggregated result."
     if value.type.is_time:
         hint = "Write to_char(x, 'YYYY-MM-DD HH24:MI:SS'), or cast it to a date first."
@@ -338,7 +340,9 @@ def formatted(value: Expr, pattern: str) -> Expr:
         at = domains.moment(value.value)
         return Lit(None if at is None else formats.text_of(at, parts), TEXT)
     first, last = domains.moment(value.domain.first), domains.moment(value.domain.last)
-    texts = formats.all_texts(parts, first, last, _periods, MOST_VALUES)
+    texts: tuple[Value, ...] | None = formats.all_texts(parts, first, last, _periods, MOST_VALUES)
+    if texts is None:
+        texts = _mapped((value,), lambda at: formats.text_of(domains.moment(at) or datetime.min, parts))
     return Call("to_char", (value, Lit(pattern, TEXT)), TEXT, Domain(values=texts, nullable=value.domain.nullable))
 
 

@@ -129,6 +129,8 @@ _SPELLINGS = {
     ("stddev", 11): "stddev_samp",
     ("log", 5): "log10",
     ("bool_and", 5): "every",
+    ("variance", 3): "var",
+    ("stddev", 3): "std",
 }
 _OPERATORS = (exp.Mod, exp.Pow, exp.Sqrt, exp.Cbrt)
 
