@@ -85,14 +85,17 @@ def _keys(release: PlannedRelease, shares: int, privacy: Privacy) -> Iterator[Ad
         )
         yield Advice("too_many_keys", text)
         return
-    columns = [c for key in unknown for c in columns_of(key.expr)]
+    columns = [c for key in unknown for c in columns_of(key.expr) if c.origin is not None]
     names = ", ".join(dict.fromkeys(map(_name, columns))) or ", ".join(key.name for key in unknown)
-    gain = None if shares < 2 else _shared(shares, privacy) / _shared(shares - 1, privacy)
-    smaller = "" if gain is None else f", and errors are {gain:.2f} times smaller"
     text = (
         f"groups of {names} are shown only where enough units are in them, and finding them takes a part of the price. "
     )
-    if columns and all(c.type.is_time for c in columns):
+    if not columns:
+        yield Advice("private_keys", text + "Coarser groups, as by FLOOR(x / 10), hold more units each")
+        return
+    gain = None if shares < 2 else _shared(shares, privacy) / _shared(shares - 1, privacy)
+    smaller = "" if gain is None else f", and errors are {gain:.2f} times smaller"
+    if all(c.type.is_time for c in columns):
         text += f"Longer periods, or fewer years by WHERE: up to {privacy.max_keys:,} periods are all shown{smaller}"
     else:
         text += f"If everybody knows the values, the owner can declare `values` or `references`: all are shown{smaller}"
@@ -100,7 +103,8 @@ def _keys(release: PlannedRelease, shares: int, privacy: Privacy) -> Iterator[Ad
 
 
 def _name(column: Col) -> str:
-    return ".".join(column.origin or (column.name,))
+    """As the policy has it; what the statement computes has no name there."""
+    return "a computed column" if column.origin is None else ".".join(column.origin)
 
 
 def _shared(shares: int, privacy: Privacy) -> float:
@@ -149,11 +153,14 @@ def _wide(release: PlannedRelease) -> Iterator[Advice]:
         if width <= 0 or error <= _WORTH_WIDTH * width or not isinstance(measured.cell.argument, Col):
             continue
         name = _name(measured.cell.argument)
+        tighter = f"WHERE {name} BETWEEN ... AND ..., or tighter bounds in the policy"
+        if measured.cell.argument.origin is None:
+            tighter = "LEAST(..., ...) of it, or tighter bounds of what it is made of"
         bounds = f"{_number(float(output.lower))} to {_number(float(output.upper))}"
         far = f"is off by up to {_number(error)}" if error < width else "tells nothing"
         text = (
             f"in a group of {SMALL_GROUP} rows, an average of {name} between its bounds ({bounds}) {far}. Half of that"
-            f" width is half the error: WHERE {name} BETWEEN ... AND ..., or tighter bounds in the policy"
+            f" width is half the error: {tighter}"
         )
         yield Advice("wide_bounds", text, 2.0)
 
