@@ -118,7 +118,7 @@ def _count(node: exp.Count, where: Expr | None, source: Source, context: Context
         raise refuse(
             "COUNT takes one argument",
             node,
-            hint="Contribution bounds are the policy's; SET dpsql.max_groups lowers one. Pairs: COUNT(DISTINCT (a, b)).",
+            hint="Bounds of contributions are in the policy. Pairs are counted by COUNT(DISTINCT (a, b)).",
         )
     only(node, "big_int")
     argument = node.this
