@@ -6,7 +6,8 @@ free and the same for neighbouring databases.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
 from zoneinfo import ZoneInfo
@@ -25,7 +26,7 @@ from dpsql.compiler.plan import PlannedRelease, Terms, plan
 from dpsql.compiler.probes import asks_nothing, empty_query
 from dpsql.compiler.problems import detailed
 from dpsql.compiler.public import Remainder, translate
-from dpsql.compiler.split import Split, split
+from dpsql.compiler.split import PENDING, Split, split
 from dpsql.errors import Rejected
 from dpsql.policy.schema import Schema
 from dpsql.types import UNKNOWN, Column, Cost, Parameters, SqlType
@@ -99,10 +100,12 @@ def _compiled(
     state = Split(schema, tables, literals, terms.max_groups, Numbers(schema), zone, now)
     state.inferred.update(placeholders.casts)
     tree = split(asked, state)
-    columns = tuple(state.relations[f"_r{i}"] for i in range(len(state.aggregations)))
-    aggregations = tuple(state.aggregations)
+    places = [i for i, made in enumerate(state.aggregations) if made is not PENDING]
+    columns = tuple(state.relations[f"_r{i}"] for i in places)
+    aggregations = tuple(state.aggregations[i] for i in places)
     terms = with_epsilon(aggregations, columns, privacy, terms)
-    releases = _ordered(plan(aggregations, columns, privacy, terms), state)
+    planned = plan(aggregations, columns, privacy, terms)
+    releases = _ordered({i: replace(p, index=i) for i, p in zip(places, planned, strict=True)}, state)
     remainder = translate(tree, state.relations, schema.policy.timezone)
     public = tuple(name for name in state.relations if not name.startswith("_r"))
     if releases and asks_nothing(asked):
@@ -123,7 +126,7 @@ def _compiled(
     )
 
 
-def _ordered(releases: tuple[PlannedRelease, ...], state: Split) -> tuple[PlannedRelease, ...]:
+def _ordered(releases: Mapping[int, PlannedRelease], state: Split) -> tuple[PlannedRelease, ...]:
     """Inner releases before those that read them."""
     done: dict[int, PlannedRelease] = {}
 
@@ -136,7 +139,7 @@ def _ordered(releases: tuple[PlannedRelease, ...], state: Split) -> tuple[Planne
                     visit(int(name[2:]))
         done[index] = releases[index]
 
-    for index in range(len(releases)):
+    for index in releases:
         visit(index)
     return tuple(done.values())
 

@@ -492,7 +492,8 @@ def _private_select(
     made = aggregation(grouping, state.max_groups)
     made = renumber(replace(made, depends_on=derived_relations(made)))
     if made in state.aggregations:
-        state.aggregations.pop()
+        if index == len(state.aggregations) - 1:
+            state.aggregations.pop()
         return _reading(tree, grouping.relation, f"_r{state.aggregations.index(made)}")
     state.aggregations[index] = made
     state.relations[grouping.relation] = released_columns(grouping)
@@ -585,7 +586,7 @@ def _inner_rows(query: exp.Expr, outer: Source, names: Names, state: Split) -> t
 
 
 PENDING = Aggregation(Rows(-1, ()), None, (), (), (), 1, 1)
-"""Holds an aggregation's place while its own subqueries are taken apart."""
+"""Holds an aggregation's place while its own subqueries are taken apart; for good if one of them measures the same."""
 
 
 def _projected(select: exp.Select, source: Source, context: Context, *, top: bool) -> Source:

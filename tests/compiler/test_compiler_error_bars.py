@@ -42,6 +42,7 @@ def both(text: str) -> tuple[Compiled, Compiled]:
         ("SELECT round(SUM(amount) / COUNT(*)::numeric, 2) AS mean FROM visits", ["mean_low", "mean_high"]),
         ("SELECT CASE WHEN COUNT(*) > 5 THEN 'many' END AS word FROM visits", []),
         ("SELECT SUM(amount) * 1.0 / (SELECT COUNT(*) FROM visits) AS share FROM visits", []),
+        ("SELECT COUNT(*) * 1.0 / (SELECT COUNT(*) FROM visits) AS share FROM visits", []),
         ("SELECT COUNT(*) FROM visits UNION ALL SELECT COUNT(*) FROM visits", []),
     ],
 )
