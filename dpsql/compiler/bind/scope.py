@@ -77,7 +77,7 @@ def resolve(column: exp.Column, fields: tuple[Field, ...], outer: tuple[Field, .
         return distinct[0]
     if not distinct and any(f.name == ANYTHING and qualifier in ("", f.qualifier) for f in fields):
         raise FollowUp(f'column "{name}" is of a table that was refused', sqlstate=UNDEFINED_COLUMN)
-    if not distinct and outer:
+    if not distinct and outer and not (qualifier and any(f.qualifier == qualifier for f in fields)):
         return resolve(column, outer)
     if distinct:
         raise refuse(f'column reference "{name}" is ambiguous', column, sqlstate=AMBIGUOUS_COLUMN)

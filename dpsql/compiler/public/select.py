@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from sqlglot import exp
 
+from dpsql.compiler.problems import Problems
 from dpsql.compiler.public.aggregates import holds_aggregate
 from dpsql.compiler.public.coerce import distinct_form, distinct_word
 from dpsql.compiler.public.conditions import boolean
@@ -44,15 +46,22 @@ def select(node: exp.Expr, outer: Scope) -> Query:
         return _values(node, inner)
     scope, source = from_clause(node, inner)
     scope = replace(scope, windows={name_of(w.this): w for w in node.args.get("windows") or ()}, clause="SELECT")
-    where = boolean(node.args.get("where"), replace(scope, clause="WHERE"))
+    problems = Problems()
+
+    def condition(clause: str) -> tuple[Term, ...]:
+        made = problems.catch(partial(boolean, node.args.get(clause), replace(scope, clause=clause.upper())))
+        return tuple(made or ())
+
+    where = condition("where")
     listed = _listed(node, scope)
-    grouping = group_clause(node.args.get("group"), scope, listed)
+    grouping = problems.catch(partial(group_clause, node.args.get("group"), scope, listed))
     if grouping is not None or _aggregated(node):
         scope = replace(scope, keys={} if grouping is None else grouping.keys)
     done = {} if grouping is None else grouping.items
-    items = tuple(_Item(e.name, keyed(done[i], scope) if i in done else e.make(scope)) for i, e in enumerate(listed))
-    having = boolean(node.args.get("having"), replace(scope, clause="HAVING"))
-    qualify = boolean(node.args.get("qualify"), replace(scope, clause="QUALIFY"))
+    made = [problems.catch(partial(_item, e, done.get(i), scope)) for i, e in enumerate(listed)]
+    items = tuple(item for item in made if item is not None)
+    having, qualify = condition("having"), condition("qualify")
+    problems.check()
     for term in (*(item.term for item in items), *having, *qualify):
         _refuse_loose(term, scope)
     clauses = (
@@ -62,8 +71,12 @@ def select(node: exp.Expr, outer: Scope) -> Query:
         *(f" HAVING {term.sql}" for term in having),
         *(f" QUALIFY {term.sql}" for term in qualify),
     )
-    made = _finish(node, scope, items, "".join(clauses))
-    return replace(made, loose=frozenset(inner.correlated))
+    query = _finish(node, scope, items, "".join(clauses))
+    return replace(query, loose=frozenset(inner.correlated))
+
+
+def _item(entry: Entry, key: Term | None, scope: Scope) -> _Item:
+    return _Item(entry.name, entry.make(scope) if key is None else keyed(key, scope))
 
 
 def _is_values(node: exp.Expr) -> bool:
