@@ -28,7 +28,7 @@ SELECT f.carrier, a.name, f.origin, f.dep_delay, f.time_hour
 FROM flights f JOIN airlines a ON a.carrier = f.carrier WHERE dep_delay > 15
 """
 ROWS = "Rows of a private table are never returned."
-HINT = "HINT:  Ask for aggregates, such as SELECT COUNT(*), AVG(x) FROM ... GROUP BY ...;"
+HINT = "HINT:  Ask for aggregates, such as SELECT "
 NUMBERS = count(1)
 SIGMAS, CLIPPED = 8, 0.01
 """An answer may differ by so many announced standard deviations, and by what the contribution bounds take away."""

@@ -31,6 +31,7 @@ from dpsql.compiler.domains import narrowed
 from dpsql.compiler.parse import name_of, only, refuse, unwrap
 from dpsql.compiler.problems import FollowUp, Problems, together
 from dpsql.compiler.public.names import output_name
+from dpsql.compiler.suggest import suggestion
 from dpsql.errors import GROUPING, TOO_COMPLEX, Rejected
 from dpsql.policy.schema import Schema
 from dpsql.types import FLOAT8, INT8, TEXT, Column, Kind
@@ -241,18 +242,22 @@ def _add_key(node: exp.Expr, grouping: Grouping) -> None:
 def _projection(node: exp.Expr, grouping: Grouping) -> exp.Expr:
     inner = node.this if isinstance(node, exp.Alias) else node
     if isinstance(unwrap(inner), exp.Star) or (isinstance(inner, exp.Column) and isinstance(inner.this, exp.Star)):
-        raise row_level(grouping.schema, node)
+        raise row_level(None, node)
     made = _rewritten(inner, grouping, frozenset())
     return exp.Alias(this=made, alias=exp.to_identifier(output_name(node), quoted=True))
 
 
-def row_level(schema: Schema, node: exp.Expr) -> Rejected:
-    """The refusal of a query that asks for single rows of private tables."""
+def row_level(schema: Schema | None, node: exp.Expr) -> Rejected:
+    """The refusal of a query that asks for single rows of private tables.
+
+    `schema`: given only if all tables of the query were resolved, so that the hint may name columns of theirs.
+    """
+    example = suggestion(schema, node) if schema is not None else None
     return refuse(
         "Rows of a private table are never returned.",
         node,
         sqlstate="42501",
-        hint="Ask for aggregates, such as SELECT COUNT(*), AVG(x) FROM ... GROUP BY ...; "
+        hint=f"Ask for aggregates, such as {example or 'SELECT COUNT(*), AVG(x) FROM ... GROUP BY ...'}; "
         "SELECT * FROM dpsql.columns shows what can be asked.",
     )
 

@@ -1,0 +1,60 @@
+"""The statement that a refusal shows in place of one that asks for single rows: about the same table, and it works.
+
+Decides by the policy alone which columns it names: a key whose values are public and few, and a number with bounds to
+average. Only for queries whose tables were all resolved, so that none is named that the asker may not see.
+"""
+
+from __future__ import annotations
+
+import re
+
+from sqlglot import exp
+from sqlglot.dialects.postgres import Postgres
+
+from dpsql.compiler.parse import name_of
+from dpsql.policy.schema import Schema, SchemaColumn, SchemaTable
+from dpsql.types import Kind
+
+_MAX_KEYS = 200
+"""More rows than anyone reads."""
+_PLAIN = re.compile(r"[a-z_][a-z0-9_]*")
+
+
+def suggestion(schema: Schema, query: exp.Expr) -> str | None:
+    """An aggregate over the first private table of a query; None where no table of the policy is named."""
+    shadowed = {name_of(cte.args["alias"].this) for cte in query.find_all(exp.CTE)}
+    for node in query.find_all(exp.Table):
+        table = schema.tables.get(name_of(node.this)) if isinstance(node.this, exp.Identifier) else None
+        if table is not None and not table.public and table.name not in shadowed:
+            return _statement(table)
+    return None
+
+
+def _statement(table: SchemaTable) -> str:
+    usable = [c for c in table.columns if c.name != table.unit and c.name not in (table.key or ()) and not c.randomized]
+    key = min((c for c in usable if _keys(c)), key=lambda c: (c.type.is_number, not c.references), default=None)
+    number = min((c for c in usable if _averaged(c) and c is not key), key=lambda c: c.type.is_integer, default=None)
+    shown = [_quoted(key.name)] if key is not None else []
+    asked = [*shown, "COUNT(*)", *([f"AVG({_quoted(number.name)})"] if number is not None else [])]
+    grouped = f" GROUP BY {shown[0]}" if shown else ""
+    return f"SELECT {', '.join(asked)} FROM {_quoted(table.name)}{grouped}"
+
+
+def _keys(column: SchemaColumn) -> bool:
+    """Whether the column's values are public and few."""
+    if column.type.kind is Kind.BOOL:
+        return True
+    if column.values is not None:
+        return 0 < len(column.values) <= _MAX_KEYS
+    lower, upper = column.lower, column.upper
+    return column.type.is_integer and isinstance(lower, int) and isinstance(upper, int) and upper - lower < _MAX_KEYS
+
+
+def _averaged(column: SchemaColumn) -> bool:
+    return column.type.is_number and column.lower is not None and column.upper is not None
+
+
+def _quoted(name: str) -> str:
+    if _PLAIN.fullmatch(name) and name.upper() not in Postgres.Tokenizer.KEYWORDS:
+        return name
+    return exp.to_identifier(name, quoted=True).sql(dialect="postgres")
