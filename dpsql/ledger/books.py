@@ -162,9 +162,9 @@ def extend(books: Books, drafts: Iterable[Entry]) -> tuple[Entry, ...]:
     done: list[Entry] = []
     for draft in drafts:
         at = max(draft.at, books.last.at) if books.last else draft.at
-        numbered = replace(draft, id=books.head.count + 1, at=at)
-        account, dataset = books.totals(numbered)
-        entry = sealed(replace(numbered, account_total=account, dataset_total=dataset), books.head.hash)
+        account, dataset = books.totals(draft)
+        following = replace(draft, id=books.head.count + 1, at=at, account_total=account, dataset_total=dataset)
+        entry = sealed(following, books.head.hash)
         books.post(entry)
         done.append(entry)
     return tuple(done)
