@@ -48,7 +48,7 @@ def table(result: Result, width: int, expanded: Expanded = "auto", most: int = 0
     if expanded == "on" or (expanded == "auto" and rows and not fits(lanes, width)):
         body = _blocks(lanes, len(rows))
     else:
-        body = _grid(lanes)
+        body = _grid(lanes, _widths(lanes, width))
     return Group(body, Text(count(len(result.rows), len(rows)), style="dim"))
 
 
@@ -75,16 +75,28 @@ def fits(lanes: Sequence[Lane], width: int) -> bool:
     return least + _GAP * (len(lanes) - 1) <= width
 
 
-def _grid(lanes: Sequence[Lane]) -> Table:
+def _widths(lanes: Sequence[Lane], width: int) -> list[int]:
+    """The cells of each column: what is left beside the numbers is shared out to the texts that want more."""
+    made = [min(lane.width, NARROWEST) if lane.flexible else lane.width for lane in lanes]
+    room = width - _GAP * (len(lanes) - 1) - sum(made)
+    while room > 0 and (wanting := [at for at, lane in enumerate(lanes) if made[at] < lane.width]):
+        for at in wanting:
+            more = min(max(room // len(wanting), 1), lanes[at].width - made[at], room)
+            made[at] += more
+            room -= more
+    return made
+
+
+def _grid(lanes: Sequence[Lane], widths: Sequence[int]) -> Table:
     # One cell of padding and one of divider make the gap.
     made = Table(box=box.SIMPLE_HEAD, padding=(0, _GAP - 1, 0, 0), pad_edge=False, show_edge=False)
-    for lane in lanes:
+    for lane, width in zip(lanes, widths, strict=True):
         made.add_column(
             Text(lane.header, style="dim" if lane.dim else "bold"),
             justify="right" if lane.right else "left",
             no_wrap=True,
             overflow="ellipsis",
-            min_width=min(lane.width, NARROWEST) if lane.flexible else lane.width,
+            width=width,
         )
     for cells in zip(*(lane.cells for lane in lanes), strict=True):
         made.add_row(*(_cell(text, lane) for text, lane in zip(cells, lanes, strict=True)))

@@ -21,7 +21,7 @@ from dpsql.shell.completion import offers
 from dpsql.shell.connection import is_complete, pieces
 from dpsql.shell.export import as_json, export
 from dpsql.shell.prices import Account, Price, expensive
-from dpsql.shell.render import Expanded, table
+from dpsql.shell.render import NARROWEST, Expanded, table
 from dpsql.shell.results import Result, Shown, shown, without_empty_bars
 from dpsql.shell.tables import Field, Table
 from dpsql.shell.values import text_of
@@ -116,6 +116,7 @@ def test_no_number_is_cut_whatever_stands_beside_it(digits: list[int], width: in
     made = Result(tuple("c" * n for n in digits), (row,), "SELECT 1", (), types)
     words = printed(table(made, width), width).split()
     assert [w for w in words if w.strip("9") == ""] == [str(v) for v in row if isinstance(v, int)]
+    assert all(len(w) >= NARROWEST for w in words if "…" in w)
 
 
 def test_numbers_are_never_cut() -> None:
