@@ -36,6 +36,8 @@ def expression(node: exp.Expr) -> exp.Expr:
             return _subscripts(node)
         case exp.EQ() | exp.NEQ():
             return _compared(node)
+        case exp.Bracket() if _column_type(node.this) in _VECTORS:
+            return _counted_from_zero(node)
         case exp.Div():
             return _division(node)
         case exp.Column() if name_of(node.this) == "tableoid":
@@ -77,7 +79,16 @@ def _compared(node: exp.EQ | exp.NEQ) -> exp.Expr:
         for side in sides:
             if isinstance(side, exp.Literal) and not side.is_string and side.this == "0":
                 side.replace(exp.Literal.string("-"))
+            elif isinstance(side, exp.Column) and name_of(side.this) == "oid" and _is_of(side, "pg_proc"):
+                side.set("this", exp.to_identifier("proname"))
     return node
+
+
+def _is_of(column: exp.Column, name: str) -> bool:
+    """Whether a column is qualified with a relation of this name, or its alias."""
+    select, qualifier = column.find_ancestor(exp.Select), name_of(column.args.get("table"))
+    tables = select.find_all(exp.Table) if select is not None else ()
+    return any(name_of(table.this) == name and table.alias_or_name == qualifier for table in tables)
 
 
 def _division(node: exp.Div) -> exp.Expr:
@@ -127,6 +138,14 @@ def _subscripts(node: exp.Anonymous) -> exp.Expr:
     if node.expressions and _column_type(node.expressions[0]) in _VECTORS:
         return exp.Paren(this=exp.Sub(this=node.copy(), expression=exp.Literal.number(1)))
     return node
+
+
+def _counted_from_zero(node: exp.Bracket) -> exp.Expr:
+    """An element of a vector such as indkey, whose first has the number 0."""
+    made = node.copy()
+    one = exp.Literal.number(1)
+    made.set("expressions", [exp.Add(this=exp.Paren(this=item), expression=one.copy()) for item in made.expressions])
+    return made
 
 
 def _column_type(node: exp.Expr) -> int | None:

@@ -210,6 +210,20 @@ CREATE MACRO pgf_cardinality(x) AS len(x)::INTEGER;
 
 CREATE MACRO pgf_array_to_string(x, d) AS array_to_string(x::VARCHAR[], d);
 
+CREATE MACRO pgf_string_to_array(x, d) AS string_split(x, d);
+
+CREATE MACRO pgf_parse_ident(x) AS list_transform(regexp_extract_all(x::VARCHAR, '"(?:[^"]|"")+"|[^".]+'),
+  lambda e: CASE WHEN e LIKE '"%' THEN replace(e[2:-2], '""', '"') ELSE lower(e) END);
+
+CREATE MACRO pgf_formatted(f, n, x) AS CASE regexp_extract_all(f, '%([sIL])', 1)[n]
+  WHEN 'I' THEN pgf_quote_ident(x) WHEN 'L' THEN pgf_quote_literal(x) ELSE coalesce(x::VARCHAR, '') END;
+
+CREATE MACRO pgf_format(f, x) AS string_split_regex(f, '%[sIL]')[1] || pgf_formatted(f, 1, x) || string_split_regex(f, '%[sIL]')[2],
+  (f, x, y) AS string_split_regex(f, '%[sIL]')[1] || pgf_formatted(f, 1, x) || string_split_regex(f, '%[sIL]')[2]
+    || pgf_formatted(f, 2, y) || string_split_regex(f, '%[sIL]')[3];
+
+CREATE MACRO pgf_pg_stat_get_numscans(x) AS 0::BIGINT;
+
 CREATE MACRO pgf_pg_partition_ancestors(x) AS TABLE SELECT 0::UINTEGER AS relid, 0::BIGINT AS ordinality WHERE false;
 
 CREATE MACRO pgf_pg_partition_ancestors_value(x) AS NULL::UINTEGER;

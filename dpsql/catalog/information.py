@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from dpsql.catalog.shape import View, keys, references
+from dpsql.catalog.shape import Key, Reference, View, keys, references
 from dpsql.catalog.snapshot import INFORMATION_SCHEMA, PG_CATALOG, types_by_oid
 from dpsql.pgwire import values as wire
 from dpsql.policy.schema import SchemaTable
@@ -26,6 +26,9 @@ def information_rows(database: str, tables: tuple[SchemaTable, ...], views: tupl
         yield from _constraint(database, key.table, key.name, "PRIMARY KEY", key.columns)
     for reference in references(tables):
         yield from _constraint(database, reference.table, reference.name, "FOREIGN KEY", reference.columns)
+        if reference.parent.key == reference.parent_columns:
+            yield f"{INFORMATION_SCHEMA}.referential_constraints", _reference(database, reference)
+    yield f"{INFORMATION_SCHEMA}.character_sets", _character_set(database)
 
 
 def _named(database: str, name: str) -> Row:
@@ -74,6 +77,31 @@ def _precision(type: SqlType) -> tuple[int | None, int | None]:
     if type.kind is Kind.NUMERIC:
         return type.precision, type.scale
     return _BINARY_PRECISION.get(type.kind), 0 if type.is_integer else None
+
+
+def _reference(database: str, reference: Reference) -> Row:
+    return {
+        "constraint_catalog": database,
+        "constraint_schema": "public",
+        "constraint_name": reference.name,
+        "unique_constraint_catalog": database,
+        "unique_constraint_schema": "public",
+        "unique_constraint_name": Key(reference.parent, reference.parent_columns).name,
+        "match_option": "NONE",
+        "update_rule": "NO ACTION",
+        "delete_rule": "NO ACTION",
+    }
+
+
+def _character_set(database: str) -> Row:
+    return {
+        "character_set_name": "UTF8",
+        "character_repertoire": "UCS",
+        "form_of_use": "UTF8",
+        "default_collate_catalog": database,
+        "default_collate_schema": PG_CATALOG,
+        "default_collate_name": "C.UTF-8",
+    }
 
 
 def _constraint(database: str, table: SchemaTable, name: str, kind: str, columns: tuple[str, ...]) -> Named:

@@ -16,6 +16,7 @@ from dpsql.catalog.functions import MACROS, SESSION, words
 from dpsql.catalog.own import COLUMNS
 from dpsql.catalog.snapshot import PG_CATALOG, SCHEMAS, CatalogRelation, snapshot
 from dpsql.compiler.parse import name_of, parse
+from dpsql.compiler.tokens import scan
 from dpsql.errors import NOT_PERMITTED, Rejected
 
 
@@ -41,9 +42,8 @@ def route(text: str) -> Routed:
 
     Raises Rejected 42501 for a query over both catalog and other tables.
     """
-    try:
-        tree = parse(_OID_ARRAYS.sub(r"::pg_catalog.\1[]", text))
-    except Rejected:
+    tree = _parsed(_OID_ARRAYS.sub(r"::pg_catalog.\1[]", text))
+    if tree is None:
         return Routed(Route.ENGINE)
     named = [table for table in tree.find_all(exp.Table) if _is_named(table) and not is_cte(table)]
     catalog = [table for table in named if relation(table) is not None or schema_of(table) in SCHEMAS]
@@ -56,6 +56,28 @@ def route(text: str) -> Routed:
     if catalog or (not named and _asks_session(tree)):
         return Routed(Route.CATALOG, tree)
     return Routed(Route.ENGINE)
+
+
+def _parsed(text: str) -> exp.Query | None:
+    try:
+        return parse(text)
+    except Rejected:
+        pass
+    try:
+        named = _named_by_keywords(text)
+        return parse(named) if named != text else None
+    except Rejected:
+        return None
+
+
+def _named_by_keywords(text: str) -> str:
+    """The text with columns named by a keyword in quotes: Postgres takes any word after AS, Metabase names some so."""
+    tokens = scan(text).tokens
+    for before, token, after in reversed(list(zip(tokens, tokens[1:], tokens[2:], strict=False))):
+        named = before.is_word("as") and token.is_word("select", "insert", "update", "delete")
+        if named and (after.is_symbol(",") or after.is_word("from")):
+            text = f'{text[: token.start]}"{token.text}"{text[token.end :]}'
+    return text
 
 
 def _is_named(table: exp.Table) -> bool:

@@ -14,7 +14,7 @@ from dpsql.catalog.information import information_rows
 from dpsql.catalog.shape import Key, Reference, View, keys, references, views, visible
 from dpsql.catalog.snapshot import INFORMATION_SCHEMA, OWN_SCHEMA, PG_CATALOG, snapshot, types_by_oid
 from dpsql.pgwire import values as wire
-from dpsql.pgwire.parameters import FIXED
+from dpsql.pgwire.parameters import FIXED, PRESET
 from dpsql.policy.schema import Schema, SchemaTable
 
 Row = Mapping[str, object]
@@ -28,11 +28,11 @@ _FIRST_OID, _OIDS = 16_384, 2**30
 _HEAP, _BTREE, _DEFAULT_TABLESPACE, _UTF8 = 2, 403, 1663, 6
 
 _CONSTANT_SETTINGS = {
-    "block_size": "8192",
-    "max_identifier_length": "63",
-    "max_index_keys": "32",
+    **PRESET,
     "server_version": FIXED["server_version"],
     "server_version_num": FIXED["server_version_num"],
+    "server_encoding": FIXED["server_encoding"],
+    "standard_conforming_strings": FIXED["standard_conforming_strings"],
 }
 
 
@@ -216,6 +216,10 @@ def _key_rows(key: Key) -> Named:
     table, index = table_oid(key.table.name), oid_of("index", key.name)
     numbers = _numbers(key.table, key.columns)
     yield "pg_class", _class(index, key.name, _PUBLIC, "i", len(numbers))
+    for position, number in enumerate(numbers, 1):
+        column = key.table.columns[number - 1]
+        type = column.type
+        yield "pg_attribute", _attribute(index, position, column.name, wire.oid(type), wire.modifier(type), False)
     yield (
         "pg_index",
         {

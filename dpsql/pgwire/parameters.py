@@ -22,3 +22,15 @@ FIXED: Mapping[str, str] = MappingProxyType(
     }
 )
 """Postgres 15, older than most clients, so that psql does not warn. What may be SET, is the session's to report."""
+
+PRESET: Mapping[str, str] = MappingProxyType(
+    {
+        "block_size": "8192",
+        "lc_collate": "C.UTF-8",
+        "lc_ctype": "C.UTF-8",
+        "max_function_args": "100",
+        "max_identifier_length": "63",
+        "max_index_keys": "32",
+    }
+)
+"""What a build of Postgres fixes: clients ask for it with SHOW (psqlODBC within each cursor's transaction)."""

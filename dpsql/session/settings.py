@@ -15,6 +15,7 @@ from zoneinfo import ZoneInfo
 
 from dpsql.dp.accounting import parse_amount
 from dpsql.errors import BAD_PARAMETER, NOT_PERMITTED, UNDEFINED_OBJECT, Rejected
+from dpsql.pgwire.parameters import PRESET
 from dpsql.session.ports import Mechanism, Settings
 from dpsql.types import TEXT, Column, Relation
 
@@ -238,7 +239,7 @@ _IDENTITY = ("role", "session_authorization")
 def initial(fixed: Mapping[str, str], user: str) -> Values:
     """The settings of a new session; `fixed` are the server's own, and may give another default to a known one."""
     values = {name: parameter.default for name, parameter in PARAMETERS.items()}
-    values |= {name.lower(): value for name, value in fixed.items()}
+    values |= {name.lower(): value for name, value in {**PRESET, **fixed}.items()}
     return values | {"session_authorization": user, "role": "none", "is_superuser": "off"}
 
 

@@ -376,3 +376,45 @@ def test_division_by_zero(catalog: Catalog, text: str) -> None:
     with pytest.raises(Rejected) as error:
         rows(catalog, f"SELECT {text} FROM pg_class")
     assert error.value.sqlstate == "22012"
+
+
+@pytest.mark.parametrize(
+    ("expression", "value"),
+    [
+        ("format('%s', relname)", "pg_class"),
+        ("format('%I.%I', 'a', 'b c')", 'a."b c"'),
+        ("format('%L of 100%%', 'it''s')", "'it''s' of 100%%"),
+        ("parse_ident('Shop.\"My Orders\"')", ("shop", "My Orders")),
+        ("string_to_array('a,b', ',')", ("a", "b")),
+        ("pg_stat_get_numscans(oid)", 0),
+    ],
+)
+def test_functions_of_bi_tools(catalog: Catalog, expression: str, value: object) -> None:
+    assert rows(catalog, f"SELECT {expression} FROM pg_class WHERE relname = 'pg_class'") == [(value,)]
+
+
+def test_key_columns(catalog: Catalog) -> None:
+    """As psqlODBC looks for them: an index has columns of its own, and indkey is counted from 0."""
+    text = (
+        "SELECT tc.relname, ta.attname FROM pg_catalog.pg_attribute ta, pg_catalog.pg_attribute ia, "
+        "pg_catalog.pg_class tc, pg_catalog.pg_index i WHERE tc.oid = i.indrelid AND ia.attrelid = i.indexrelid "
+        "AND ta.attrelid = i.indrelid AND ta.attnum = i.indkey[ia.attnum-1] ORDER BY 1"
+    )
+    assert rows(catalog, text) == [("countries", "code"), ("customers", "id")]
+    assert rows(catalog, "SELECT DISTINCT indkey[0] FROM pg_index") == [(1,)]
+
+
+def test_functions_of_types(catalog: Catalog) -> None:
+    """Npgsql joins pg_proc by the number of a function; here such columns hold names."""
+    text = "SELECT p.proname FROM pg_type t JOIN pg_proc AS p ON p.oid = t.typreceive WHERE t.typname = '_text'"
+    assert rows(catalog, text) == [("array_recv",)]
+
+
+def test_columns_named_by_keywords(catalog: Catalog) -> None:
+    text = "SELECT relname AS select, true AS update, ' AS insert,' AS delete FROM pg_class WHERE relname = 'pg_class'"
+    assert rows(catalog, text) == [("pg_class", True, " AS insert,")]
+
+
+def test_references(catalog: Catalog) -> None:
+    text = "SELECT constraint_name, unique_constraint_name FROM information_schema.referential_constraints ORDER BY 1"
+    assert rows(catalog, text)[0] == ("customers_country_fkey", "countries_pkey")

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# Installs the clients that are not Python packages: Debian's, and node's into $NODE_CLIENTS. What cannot be had is
-# left out; its tests skip by name.
+# Installs the clients that are not Python packages of the tests' own environment: Debian's, and into $NODE_CLIENTS
+# those of node, and a DuckDB with its postgres extension. What cannot be had is left out; its tests skip by name.
 set -u
 NODE_CLIENTS="${NODE_CLIENTS:-/opt/dpsql-clients}"
-DEBIAN="postgresql-15 postgresql-client libpostgresql-jdbc-java default-jdk-headless odbc-postgresql unixodbc pgbouncer"
+DEBIAN="postgresql-15 postgresql-client libpostgresql-jdbc-java default-jdk-headless odbc-postgresql unixodbc pgbouncer
+    golang-go golang-github-lib-pq-dev"
 
 install_debian() {
     command -v apt-get >/dev/null || return 0
@@ -24,6 +25,15 @@ install_node() {
         echo "not installed: node's clients"
 }
 
+install_duckdb() {
+    [ -x "$NODE_CLIENTS/duckdb/bin/python" ] && return 0
+    mkdir -p "$NODE_CLIENTS" && "${PYTHON:-python3}" -m venv "$NODE_CLIENTS/duckdb.new" &&
+        "$NODE_CLIENTS/duckdb.new/bin/python" -m pip install -q --disable-pip-version-check duckdb-ext-postgres \
+            >/dev/null 2>&1 && mv "$NODE_CLIENTS/duckdb.new" "$NODE_CLIENTS/duckdb" ||
+        echo "not installed: DuckDB's postgres extension"
+}
+
 install_debian
 install_node
+install_duckdb
 exit 0
