@@ -218,9 +218,11 @@ CREATE MACRO pgf_parse_ident(x) AS list_transform(regexp_extract_all(x::VARCHAR,
 CREATE MACRO pgf_formatted(f, n, x) AS CASE regexp_extract_all(f, '%([sIL])', 1)[n]
   WHEN 'I' THEN pgf_quote_ident(x) WHEN 'L' THEN pgf_quote_literal(x) ELSE coalesce(x::VARCHAR, '') END;
 
-CREATE MACRO pgf_format(f, x) AS string_split_regex(f, '%[sIL]')[1] || pgf_formatted(f, 1, x) || string_split_regex(f, '%[sIL]')[2],
-  (f, x, y) AS string_split_regex(f, '%[sIL]')[1] || pgf_formatted(f, 1, x) || string_split_regex(f, '%[sIL]')[2]
-    || pgf_formatted(f, 2, y) || string_split_regex(f, '%[sIL]')[3];
+CREATE MACRO pgf_between(f, n) AS replace(string_split_regex(f, '%[sIL]')[n], '%%', '%');
+
+CREATE MACRO pgf_format(f, x) AS pgf_between(f, 1) || pgf_formatted(f, 1, x) || pgf_between(f, 2),
+  (f, x, y) AS pgf_between(f, 1) || pgf_formatted(f, 1, x) || pgf_between(f, 2) || pgf_formatted(f, 2, y)
+    || pgf_between(f, 3);
 
 CREATE MACRO pgf_pg_stat_get_numscans(x) AS 0::BIGINT;
 

@@ -383,7 +383,7 @@ def test_division_by_zero(catalog: Catalog, text: str) -> None:
     [
         ("format('%s', relname)", "pg_class"),
         ("format('%I.%I', 'a', 'b c')", 'a."b c"'),
-        ("format('%L of 100%%', 'it''s')", "'it''s' of 100%%"),
+        ("format('%L of 100%%', 'it''s')", "'it''s' of 100%"),
         ("parse_ident('Shop.\"My Orders\"')", ("shop", "My Orders")),
         ("string_to_array('a,b', ',')", ("a", "b")),
         ("pg_stat_get_numscans(oid)", 0),
