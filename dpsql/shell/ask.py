@@ -71,7 +71,7 @@ def _price(result: Result) -> str:
     for notice in result.notices:
         if found := _PRICE.match(notice):
             return found[1] + (" (part)" if found[2] else "")
-        if notice.startswith("Replay"):
+        if notice.startswith(("Replay", "Derived")):
             return "replay, free"
     return "free"
 

@@ -70,7 +70,8 @@ def price_of(connection: Connection, statement: str) -> Price:
     """The price of a statement, zero where it is known to be a replay. Raises what explaining it raises."""
     plan = _plan(connection, statement)
     price = Price(float(plan["price"]["epsilon"]), float(plan["price"]["rho"]))
-    if not price.free and _all_seen(connection, plan.get("keys", {})):
+    foreseen = plan.get("replay", [])
+    if foreseen and all(each["source"] == "free" for each in foreseen):
         return Price(0.0, 0.0)
     return price
 
@@ -81,16 +82,6 @@ def _plan(connection: Connection, statement: str) -> dict[str, Any]:
     if not isinstance(made, dict) or "price" not in made:
         raise Rejected("EXPLAIN told no price.")
     return made
-
-
-def _all_seen(connection: Connection, keys: dict[str, str]) -> bool:
-    """Whether all the releases are among those that the user has seen. Keys are hexadecimal."""
-    wanted = set(keys.values())
-    if not wanted or not all(key.isalnum() for key in wanted):
-        return False
-    listed = ", ".join(f"'{key}'" for key in sorted(wanted))
-    rows = connection.run(f"SELECT key FROM dpsql.releases WHERE key IN ({listed})").rows
-    return wanted <= {row[0] for row in rows}
 
 
 def standard_price(connection: Connection, tables: Sequence[str]) -> Price | None:
