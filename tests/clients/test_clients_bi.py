@@ -80,6 +80,22 @@ def outcome(client: psycopg.Connection[Any], text: str) -> tuple[str, list[Any]]
     return f"rows {len(rows)}" if cursor.description else "", rows
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT ctid, x.* FROM public.orders x",
+        "COPY (SELECT state FROM orders WHERE ctid BETWEEN '(0,0)'::tid AND '(9,0)'::tid) TO STDOUT (FORMAT binary)",
+        "SELECT xmin, COUNT(*) FROM orders GROUP BY xmin",
+    ],
+)
+def test_scans_by_place(served: Served, text: str) -> None:
+    """How tools page through a table, or find the row to edit."""
+    with psycopg.connect(served.dsn, autocommit=True) as client:
+        with pytest.raises(psycopg.errors.InsufficientPrivilege, match="where rows are stored"):
+            client.execute(text.encode())
+        assert client.execute("SELECT 1").fetchone() == (1,)
+
+
 NPGSQL_TYPES = """
 SELECT version();
 

@@ -15,7 +15,7 @@ from sqlglot import exp
 from dpsql.compiler.algebra import Col, Domain, Expr, Lit, Node
 from dpsql.compiler.parse import name_of, refuse
 from dpsql.compiler.problems import FollowUp, Problems
-from dpsql.errors import AMBIGUOUS_COLUMN, UNDEFINED_COLUMN, UNDEFINED_TABLE, Rejected
+from dpsql.errors import AMBIGUOUS_COLUMN, NOT_PERMITTED, UNDEFINED_COLUMN, UNDEFINED_TABLE, Rejected
 from dpsql.policy.model import UnitPath
 from dpsql.types import UNKNOWN
 
@@ -83,12 +83,23 @@ def resolve(column: exp.Column, fields: tuple[Field, ...], outer: tuple[Field, .
         raise refuse(f'column reference "{name}" is ambiguous', column, sqlstate=AMBIGUOUS_COLUMN)
     if qualifier and all(f.qualifier != qualifier for f in fields):
         raise refuse(f'missing FROM-clause entry for table "{qualifier}"', column, sqlstate=UNDEFINED_TABLE)
+    if name in _STORAGE:
+        raise refuse(
+            f'"{name}" tells where rows are stored, and rows are never returned',
+            column,
+            sqlstate=NOT_PERMITTED,
+            hint="Ask for aggregates, such as SELECT COUNT(*), AVG(x) FROM ... GROUP BY ...",
+        )
     raise refuse(
         f'column "{qualifier + "." if qualifier else ""}{name}" does not exist',
         column,
         sqlstate=UNDEFINED_COLUMN,
         hint=_suggest(name, fields),
     )
+
+
+_STORAGE = frozenset(("ctid", "cmin", "cmax", "xmin", "xmax", "tableoid"))
+"""Columns that every table of Postgres has: tools scan and edit tables by them."""
 
 
 def unknown_columns(node: exp.Expr, fields: tuple[Field, ...], outer: tuple[Field, ...] = ()) -> list[Rejected]:
