@@ -16,12 +16,12 @@ from pathlib import Path
 
 import duckdb
 
-from dpsql.commands.local import open_session, run
 from dpsql.dp.mechanisms import DiscreteLaplace
 from dpsql.dp.noise import draw
 from dpsql.errors import BUDGET_EXHAUSTED, Rejected
 from dpsql.ledger import init_ledger
 from dpsql.policy.load import load
+from dpsql.shell.local import open_session, run
 
 PEOPLE = 100
 SMALLEST = 5

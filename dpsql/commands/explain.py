@@ -6,9 +6,9 @@ from pathlib import Path
 
 import click
 
-from dpsql.commands.local import open_session, run
 from dpsql.commands.query import show_position
 from dpsql.errors import DpsqlError
+from dpsql.shell.local import open_session, run
 
 
 @click.command()

@@ -8,11 +8,12 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from dpsql.commands.local import Result, open_session, run
 from dpsql.errors import DpsqlError
 from dpsql.shell.evaluate import pointed
 from dpsql.shell.export import as_json, write_csv
+from dpsql.shell.local import open_session, run
 from dpsql.shell.render import table
+from dpsql.shell.results import Result
 
 UNBOUNDED = 100_000
 """The width of a table that goes to no terminal."""

@@ -21,8 +21,8 @@ from dpsql.backends import open_backend
 from dpsql.backends.inspect import inspect
 from dpsql.cli import dpsql
 from dpsql.commands.demo import DATABASE, PASSWORD, USER, Place, prepare, proxy
-from dpsql.commands.local import open_session, run
 from dpsql.policy.load import load
+from dpsql.shell.local import open_session, run
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])

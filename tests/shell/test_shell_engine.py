@@ -16,12 +16,11 @@ import pytest
 from shell_world import COMMAND, PASSWORD, Screen, make_world, opened, proxy
 
 from dpsql.cli import COMMANDS, dpsql
-from dpsql.commands.local import open_session, run
 from dpsql.errors import Rejected
 from dpsql.shell.batch import run_batch
 from dpsql.shell.connection import Connection, Lost
 from dpsql.shell.evaluate import evaluate
-from dpsql.shell.local import Local
+from dpsql.shell.local import Local, open_session, run
 from dpsql.shell.prices import accounts, price_of
 from dpsql.shell.remote import Remote
 from dpsql.shell.results import shown
