@@ -299,5 +299,14 @@ def _ordered_cells(sources: Sequence[Value], subject: Expr, declared: Set) -> li
         above = None if at is None else after(subject, at)
         if at is None or above is None:
             return None
-        cells.append(common(between(subject, at, above), declared))
+        found = ((at, above),) if isinstance(subject, Col) else between(subject, at, above)
+        cells.append(_clipped(found, declared))
     return cells
+
+
+def _clipped(cell: Set, declared: Set) -> Set:
+    """`common` of two single intervals."""
+    if len(cell) != 1 or len(declared) != 1:
+        return common(cell, declared)
+    low, high = max(cell[0][0], declared[0][0]), min(cell[0][1], declared[0][1])
+    return ((low, high),) if low < high else NOTHING
