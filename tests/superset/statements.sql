@@ -37,20 +37,22 @@ FROM public.flights GROUP BY carrier ORDER BY COUNT(*) DESC
  LIMIT 4) AS series_limit ON carrier = carrier__ GROUP BY DATE_TRUNC('week', time_hour), carrier
  LIMIT 10000;
 
--- the first 2 series by a sum, in a time range
+-- the first series by a sum, in a time range
 SELECT DATE_TRUNC('month', time_hour) AS time_hour, carrier AS carrier, AVG(dep_delay) AS "AVG(dep_delay)"
 FROM public.flights JOIN (SELECT carrier AS carrier__, AVG(dep_delay) AS mme_inner__
 FROM public.flights
 WHERE time_hour >= TO_TIMESTAMP('2013-01-01 00:00:00.000000', 'YYYY-MM-DD HH24:MI:SS.US') AND time_hour < TO_TIMESTAMP('2013-07-01 00:00:00.000000', 'YYYY-MM-DD HH24:MI:SS.US') GROUP BY carrier ORDER BY sum(distance) DESC
- LIMIT 2) AS series_limit ON carrier = carrier__
+ LIMIT 1) AS series_limit ON carrier = carrier__
 WHERE time_hour >= TO_TIMESTAMP('2013-01-01 00:00:00.000000', 'YYYY-MM-DD HH24:MI:SS.US') AND time_hour < TO_TIMESTAMP('2013-07-01 00:00:00.000000', 'YYYY-MM-DD HH24:MI:SS.US') GROUP BY DATE_TRUNC('month', time_hour), carrier
  LIMIT 10000;
 
--- the first 3 series of a private key
+-- the first 2 series of a private key
 SELECT DATE_TRUNC('quarter', time_hour) AS time_hour, dest AS dest, COUNT(*) AS count
 FROM public.flights JOIN (SELECT dest AS dest__, COUNT(*) AS mme_inner__
-FROM public.flights GROUP BY dest ORDER BY COUNT(*) DESC
- LIMIT 3) AS series_limit ON dest = dest__ GROUP BY DATE_TRUNC('quarter', time_hour), dest
+FROM public.flights
+WHERE dest ILIKE 'a%' GROUP BY dest ORDER BY COUNT(*) DESC
+ LIMIT 2) AS series_limit ON dest = dest__
+WHERE dest ILIKE 'a%' GROUP BY DATE_TRUNC('quarter', time_hour), dest
  LIMIT 10000;
 
 -- a bar chart of the first 5
@@ -122,7 +124,7 @@ SELECT name AS name, COUNT(*) AS count
 FROM (SELECT f.carrier, a.name, f.origin, f.dep_delay, f.time_hour
 FROM flights f JOIN airlines a ON a.carrier = f.carrier WHERE dep_delay > 15
 ) AS virtual_table GROUP BY name
-HAVING (COUNT(*) > 3500) ORDER BY count DESC
+HAVING (COUNT(*) > 3860) ORDER BY count DESC
  LIMIT 10000;
 
 -- a saved query by month
