@@ -89,11 +89,15 @@ GROUP BY month ORDER BY month""",
         settings=("SET dpsql.epsilon = 3",),
     ),
     Step(
-        "A ratio of two counts: how many percent left over half an hour late. (No interval for ratios yet.)",
-        """SELECT origin,
-       round(100.0 * count(*) FILTER (WHERE dep_delay > 30) / count(*), 1)
-         AS percent
-FROM flights GROUP BY origin ORDER BY percent DESC""",
+        "A ratio of two counts: how many percent left over half an hour late. Both counts' noise is in its interval.",
+        """WITH late AS (
+  SELECT origin,
+         100.0 * count(*) FILTER (WHERE dep_delay > 30) / count(*) AS percent,
+         dp_stddev(100.0 * count(*) FILTER (WHERE dep_delay > 30) / count(*)) AS s
+  FROM flights GROUP BY origin)
+SELECT origin, round(percent, 1) AS percent,
+       percent - 1.96 * s AS low, percent + 1.96 * s AS high
+FROM late ORDER BY percent DESC""",
         """SELECT origin, round(100.0 * count(*) FILTER (WHERE dep_delay > 30) / count(*), 1)
 FROM flights GROUP BY ALL""",
         keys=1,
