@@ -25,6 +25,7 @@ from dpsql.backends.inspect import inspect
 from dpsql.backends.slots import slotted
 from dpsql.catalog.catalog import Catalog, Catalogs
 from dpsql.compiler import Compiled, Terms, advice, compile_statement, explain, reads_clock
+from dpsql.compiler.cautions import rank_errors
 from dpsql.compiler.clock import hour_of
 from dpsql.compiler.emit import DIALECTS, emit, emit_histogram
 from dpsql.compiler.plan import PlannedRelease, with_released_keys
@@ -268,10 +269,11 @@ class Engine:
             known, made = self._released(ready, granted, deadline, cancel)
             self._replays.keep(compiled, made, known)
         relation = known
-        notices = (*compiled.cautions, self._notice(asker, ready, granted)) if settings.notices else ()
+        cautions = (*compiled.cautions, *rank_errors(compiled.releases))
+        notices = (*cautions, self._notice(asker, ready, granted)) if settings.notices else ()
         if any(isinstance(grant, Reservation) for grant in granted.values()):
             return Answer(relation, notices)
-        told = (*compiled.cautions, _replay(ready, granted))
+        told = (*cautions, _replay(ready, granted))
         return Answer(relation, notices, self._again(compiled, told, len(granted)))
 
     def _again(self, compiled: Compiled, notices: tuple[str, ...], replayed: int) -> Again | None:

@@ -7,7 +7,7 @@ which the policy counts no more than there were before.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from dpsql.compiler.algebra import Expr, Node, Scan, columns_of
@@ -54,6 +54,17 @@ def cautions(release: PlannedRelease, known: Doubts, unit: str) -> Iterator[str]
             f" counts as at most {rows} in a group: repeated rows are scaled down to that. Join on, or group by,"
             f" what is unique in {known.repeated}."
         )
+
+
+def rank_errors(releases: Iterable[PlannedRelease]) -> tuple[str, ...]:
+    """Of values that are chosen, in place of an error bar: how many rows of a group may lie between them and the truth.
+
+    For the answer's notices; EXPLAIN says it of each choice.
+    """
+    found = [f"{h.name} by about {h.rank_rows:,.0f}" for r in releases for h in r.histograms if h.rank_rows]
+    if not found:
+        return ()
+    return (f"Off in rank, in rows of each group: {', '.join(found)}. In smaller groups they say little.",)
 
 
 def _repeated(source: Source, keys: list[Expr], schema: Schema) -> str | None:

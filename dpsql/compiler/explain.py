@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from math import log, sqrt
+from math import sqrt
 from typing import Any
 
 from dpsql.compiler import Compiled
@@ -222,10 +222,9 @@ def _bound_words(release: PlannedRelease) -> str:
 def _choice_words(h: Histogram) -> str:
     words = f"one of {h.choice.bins.size} values by noisy max"
     if h.rank_error is not None:
-        words += f", leaving about {h.rank_error / ONE:.3g} rows beyond it"
-    elif h.choice.wanted == "quantile":
-        rows = h.mechanism.scale / h.choice.rank.denominator / ONE
-        words += f", mostly within {rows * log(20 * h.choice.bins.size):.3g} rows of its rank"
+        words += f", leaving about {h.rank_rows:.3g} rows beyond it"
+    elif h.rank_rows is not None:
+        words += f", mostly within {h.rank_rows:.3g} rows of its rank"
     return words + "; its error in values depends on the data"
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from math import log
 from typing import Literal
 
 from dpsql.compiler.algebra import Aggregate, Expr, canonical
@@ -74,6 +75,19 @@ class Histogram:
         """Of MIN and MAX: the weight that they leave beyond them on purpose."""
         extreme = self.choice.wanted in ("min", "max")
         return rank_error_of(self.mechanism, self.choice.bins.size) if extreme else None
+
+    @property
+    def rank_rows(self) -> float | None:
+        """How many rows of a group may lie between the chosen value and the one asked for: of 95 %, None for MODE.
+
+        A bin that is t worse in score is chosen with probability exp(-t / scale) at most, so all bins that are
+        scale * ln(20 * bins) worse together with 1/20 (Dwork and Roth 2014, theorem 3.11).
+        """
+        if self.rank_error is not None:
+            return self.rank_error / WEIGHT_ONE
+        if self.choice.wanted != "quantile":
+            return None
+        return self.mechanism.scale / self.choice.rank.denominator / WEIGHT_ONE * log(20 * self.choice.bins.size)
 
     def scored(self, weights: Sequence[int]) -> list[int]:
         """The score of every bin of one group."""

@@ -366,3 +366,31 @@ def test_an_answer_is_paid_once_and_replayed_exactly(engine: Engine) -> None:
     assert engine.ledger.dataset_spent() == spent
     assert [row[0] for row in first] == ["a", "b", "c", "d"]
     assert all(row[4] is None for row in first)
+
+
+def test_the_error_in_rank_is_told(engine: Engine) -> None:
+    """In place of an error bar; a replay tells it again, MODE has none."""
+    text = "SELECT MAX(num), MEDIAN(num), MODE() WITHIN GROUP (ORDER BY word) FROM t"
+    histograms = [h for p in compiled(text).releases for h in p.histograms]
+    told = [f"{h.rank_rows:,.0f}" for h in histograms if h.rank_rows is not None]
+    assert len(told) == 2
+    for _ in range(2):
+        notices = engine.answer("ann", text, 0, Settings(), (), CancelToken()).notices
+        assert notices[0].startswith("Off in rank")
+        assert all(rows in notices[0] for rows in told)
+        assert "mode" not in notices[0]
+
+
+def test_few_quantiles_are_further_off_than_told() -> None:
+    """At most one in twenty, of 1,000 independent medians; more than 90 have a probability below 1e-6."""
+    (planned,) = compiled("SELECT MEDIAN(num) FROM t").releases
+    (histogram,) = planned.histograms
+    assert histogram.rank_rows is not None
+    (cells, weights), wrong = exact(planned), 0
+    for _ in range(1000):
+        made = release(planned, cells, Reservation(1, "ann", "k", planned.cost), weights)
+        (value, *_), *_ = released_relation(planned, made).rows
+        assert isinstance(value, int | float | Decimal)
+        below = ROWS * (float(value) + 1) / 1000
+        wrong += abs(below - ROWS / 2) > histogram.rank_rows + ROWS / 1000
+    assert wrong <= 90
