@@ -62,7 +62,7 @@ def duckdb_url(tmp_path: Path) -> str:
 @pytest.fixture
 def postgres_url(postgres_uri: str) -> str:
     with psycopg.connect(postgres_uri, autocommit=True) as connection:
-        connection.execute("DROP TABLE IF EXISTS customer, orders, lineitem, nation")
+        connection.execute("DROP TABLE IF EXISTS customer, orders, lineitem, nation CASCADE")
         connection.execute(_TABLES)
     return postgres_uri
 

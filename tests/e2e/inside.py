@@ -16,7 +16,8 @@ from typing import Any, cast
 from dpsql.backends import Backend, Cancel, open_backend
 from dpsql.backends.inspect import inspect
 from dpsql.engine import Engine
-from dpsql.ledger import Ask, Ledger
+from dpsql.ledger import Ask, Ledger, Preview
+from dpsql.ledger.model import Source
 from dpsql.policy.load import load
 from dpsql.session.ports import CancelToken
 from dpsql.types import Cost, ExactCells, Release, Reservation, Settings
@@ -39,6 +40,12 @@ class Forgetful:
 
     def give_up(self, reservation: Reservation) -> None:
         """Nobody waits."""
+
+    def refreshes(self) -> int:
+        return 0
+
+    def preview(self, user: str, asks: Sequence[Ask], *_: object, **__: object) -> Preview:
+        return Preview((Source.FRESH,) * len(asks), Cost(), Cost(), None, (None,) * len(asks))
 
     def spent(self, *_: object, **__: object) -> Cost:
         return Cost()

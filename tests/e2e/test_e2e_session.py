@@ -21,6 +21,7 @@ def alice(clean: Proxy) -> Iterator[Client]:
 def test_psql_in_comfort(clean: Proxy) -> None:
     script = r"""
 \timing
+SET dpsql.reuse_error = 0;
 SELECT city, COUNT(*) FROM people GROUP BY city;
 SELECT COUNT(*) FROM people \g
 SELECT * FROM people;
@@ -164,6 +165,7 @@ def test_notices_can_be_turned_off(clean: Proxy) -> None:
 def test_epsilon_is_the_price(clean: Proxy) -> None:
     with client(clean) as alice:
         bars = []
+        alice.execute("SET dpsql.reuse_error = 0")
         for epsilon in ("0.1", "1", "10"):
             alice.execute(f"SET dpsql.epsilon = {epsilon}".encode())
             bars.append(ask(alice, "SELECT dp_stddev(COUNT(*)) FROM people")[0][0])
