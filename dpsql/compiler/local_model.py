@@ -21,6 +21,8 @@ from dpsql.errors import Failed, Rejected
 from dpsql.policy.schema import Schema, SchemaColumn, SchemaTable
 from dpsql.types import INT8, Column, Relation
 
+COUNTS = "counts"
+"""Marks the name of a randomized column's counts, which no statement can write."""
 GIVEN, ROWS = "_given", "_rows"
 """Of each value: how often it was given; of all: how many answers there are."""
 _BARS = {
@@ -39,15 +41,21 @@ def given(name: str, column: SchemaColumn, counts: list[int]) -> SchemaTable:
     return SchemaTable(name, public=True, columns=columns, rows=relation)
 
 
-def debiased(select: exp.Select, schema: Schema, shadowed: frozenset[str]) -> exp.Select:
+def debiased(
+    select: exp.Select, schema: Schema, shadowed: frozenset[str], visible: frozenset[str] | None
+) -> exp.Select:
     """The query over the public counts where it asks about a randomized column; else as it is.
 
-    `shadowed`: names that stand for a WITH query. Raises Rejected 0A000 for a query that mixes.
+    `shadowed`: names that stand for a WITH query. `visible`: the tables that the user may see, None for all. Raises
+    Rejected 0A000 for a query that mixes.
     """
     for item in _tables(select):
-        table = schema.tables.get(name_of(item.this))
-        if table is None or name_of(item.this) in shadowed or name_of(item.args.get("db")) not in ("", "public"):
+        name = name_of(item.this)
+        table = schema.tables.get(name) if visible is None or name in visible else None
+        if table is None or name in shadowed or name_of(item.args.get("db")) not in ("", "public"):
             continue
+        if item.args.get("alias") is not None and item.args["alias"].args.get("columns"):
+            continue  # names of its own, which never stand for a randomized column
         qualifier = item.alias_or_name
         for column in table.columns:
             if column.randomized is None:
@@ -89,7 +97,9 @@ def _answered(
     made = select.copy()
     source = made.args["from_"].this
     alias = exp.TableAlias(this=exp.to_identifier(item.alias_or_name, quoted=True))
-    source.replace(exp.Table(this=exp.to_identifier(f"{table.name}.{column.name}", quoted=True), alias=alias))
+    counts = exp.to_identifier(f"{table.name}.{column.name}", quoted=True)
+    counts.meta[COUNTS] = True
+    source.replace(exp.Table(this=counts, alias=alias))
     for key, value in list(made.args.items()):
         if key in ("from_", "where", "group"):
             continue
@@ -121,7 +131,9 @@ def _output_names(select: exp.Select) -> set[str]:
 
 
 def _estimated(node: exp.Expr, model: RandomizedResponse, table: SchemaTable, column: SchemaColumn) -> exp.Expr:
-    """The expression with each count, and each error bar of one, estimated from the public counts."""
+    """The expression with each count, and each error bar of one, estimated; queries inside it are of their own."""
+    if isinstance(node, exp.Query):
+        return node.copy()
     count = _count(node)
     if count is not None:
         return _formula("CAST(ROUND(CAST({estimate} AS numeric)) AS bigint)", count, model)

@@ -30,7 +30,7 @@ from dpsql.compiler.bind.union import union_all
 from dpsql.compiler.bind.units import scan
 from dpsql.compiler.cautions import Doubts, doubts
 from dpsql.compiler.domains import narrowed
-from dpsql.compiler.local_model import debiased
+from dpsql.compiler.local_model import COUNTS, debiased
 from dpsql.compiler.parse import name_of, only, parse, refuse
 from dpsql.compiler.probes import empty_query, is_probe, never_true
 from dpsql.compiler.problems import FollowUp, Problems, together
@@ -191,7 +191,7 @@ def _set_operation(tree: exp.SetOperation, names: Names, state: Split) -> Result
 def _select(
     select: exp.Select, names: Names, state: Split, *, top: bool = False, outer: Source | None = None
 ) -> Result:
-    select = debiased(select, state.schema, frozenset(names))
+    select = debiased(select, state.schema, frozenset(names), state.tables)
     if not select.expressions:
         raise refuse("a SELECT without columns is not supported", select, sqlstate=SYNTAX, hint="Name a column.")
     first = select.args.get("from_")
@@ -237,8 +237,8 @@ def _table(item: exp.Table, names: Names, state: Split) -> exp.Expr | Source:
     if not isinstance(item.this, exp.Identifier):
         raise refuse("Table functions are not supported in FROM.", item, sqlstate="42883")
     name, schema_name = name_of(item.this), name_of(item.args.get("db"))
-    alias = item.args.get("alias")
-    if not schema_name and name in names:
+    alias, counts = item.args.get("alias"), bool(item.this.meta.get(COUNTS))
+    if not schema_name and name in names and not counts:
         common = names[name]
         if id(common) in state.refused:
             raise FollowUp(f'"{name}" was refused')
@@ -262,8 +262,8 @@ def _table(item: exp.Table, names: Names, state: Split) -> exp.Expr | Source:
         made = alias or exp.TableAlias(this=exp.to_identifier(name, quoted=True))
         return _aliased(_query(tree, {}, state), made, item)
     table = state.schema.tables.get(name)
-    if name in state.schema.responses:
-        table, visible = state.schema.responses[name], state.tables is None or name.rpartition(".")[0] in state.tables
+    if counts:
+        table, visible = state.schema.responses[name], True
     if table is None or not visible:
         raise _no_table(name, item, state)
     qualifier = name_of(alias.this) if alias is not None and alias.this is not None else name
