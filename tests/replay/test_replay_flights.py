@@ -15,7 +15,8 @@ from replay_cases import Shop, opened, write
 from dpsql.dp.accounting import Limits
 from dpsql.errors import Failed, Rejected
 from dpsql.ledger import Ask, InFlight, Kind, Ledger, init_ledger, open_ledger
-from dpsql.types import Cost, Release, Reservation
+from dpsql.session.ports import CancelToken
+from dpsql.types import Cost, Release, Reservation, Settings
 
 COST = Cost(epsilon=10**15, rho=10**14)
 AMPLE = Limits(epsilon=None, rho=10**20, delta=10**12)
@@ -83,6 +84,23 @@ def test_no_longer_than_the_deadline(shop: Shop, monkeypatch: pytest.MonkeyPatch
         assert caught.value.sqlstate == "57014"
         first.result()
     assert shop.engine.ledger.spent("bob") == Cost()
+
+
+class CancelledAtOnce(CancelToken):
+    """A client that has given up by the time its debit is durable."""
+
+    def check(self) -> None:
+        raise Rejected("canceling statement due to user request", sqlstate="57014")
+
+
+def test_cancelled_between_debit_and_measurement(shop: Shop) -> None:
+    """Its debit stays, and nobody waits for what will never be made."""
+    text = "SELECT COUNT(*) FROM visits"
+    with pytest.raises(Rejected, match="canceling"):
+        shop.engine.answer("alice", text, 0, Settings(), (), CancelledAtOnce())
+    assert len(shop.entries(Kind.DEBIT)) == 1
+    assert isinstance(shop.value(text, "bob", statement_timeout=5), int)
+    assert [entry.user for entry in shop.entries(Kind.DEBIT)] == ["alice", "bob"]
 
 
 @pytest.fixture
