@@ -439,6 +439,7 @@ class Engine:
         relations: dict[str, Relation] = {}
         paid: dict[str, Grant] = {}
         derived: dict[int, Relation | None] = {}
+        fresh: dict[int, Release] = {}
         for each in compiled.releases:
             for index in each.aggregation.depends_on:
                 if index not in derived:
@@ -447,7 +448,9 @@ class Engine:
             grant = granted.get(planned.id)
             made = key_list(planned, planned.id) if grant is None else grant
             if isinstance(made, Reservation):
-                made = self._fresh(ready, planned, made, derived, deadline, cancel)
+                if made.id not in fresh:  # two releases may read one measurement, as a variance and its root do
+                    fresh[made.id] = self._fresh(ready, planned, made, derived, deadline, cancel)
+                made = fresh[made.id]
             if grant is not None:
                 paid[planned.id] = made
             relations[f"_{planned.id}"] = (

@@ -152,3 +152,19 @@ def test_waiters_are_woken(pair: tuple[Ledger, Ledger]) -> None:
     ledger.wait("key", 10)
     assert 0.1 < time.monotonic() - start < 5
     assert isinstance(reserve(ledger, "bob"), Reservation)
+
+
+@pytest.mark.parametrize(
+    "pair",
+    [
+        "(SELECT VAR_POP(age) FROM people), (SELECT STDDEV_POP(age) FROM people)",
+        "(SELECT PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY age) FROM people), "
+        "(SELECT PERCENTILE_DISC(0.5) WITHIN GROUP (ORDER BY age) FROM people)",
+    ],
+)
+def test_one_measurement_read_twice(shop: Shop, pair: str) -> None:
+    """Two releases of one statement that measure the same are one debit and one draw of noise."""
+    first, second = shop.ask(f"SELECT {pair}").relation.rows[0]
+    assert len(shop.entries(Kind.DEBIT)) == len(shop.entries(Kind.RECORD)) == 1
+    assert shop.ask(f"SELECT {pair}").relation.rows[0] == (first, second)
+    assert len(shop.entries(Kind.DEBIT)) == 1
