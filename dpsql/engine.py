@@ -11,14 +11,14 @@ import json
 import logging
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from decimal import Decimal
 from functools import lru_cache
 from itertools import count
-from typing import Literal, Protocol, TypedDict
+from typing import Literal, Protocol
 from zoneinfo import ZoneInfo
 
+from dpsql import notices
+from dpsql.asking import Asker, account_for, asker_of, limits_for, terms_of
 from dpsql.backends import Backend, open_backend
 from dpsql.backends import Cancel as Interruptible
 from dpsql.backends.inspect import inspect
@@ -31,14 +31,14 @@ from dpsql.compiler.emit import DIALECTS, emit, emit_histogram
 from dpsql.compiler.plan import PlannedRelease, with_released_keys
 from dpsql.compiler.problems import detailed
 from dpsql.compiler.public import Remainder
-from dpsql.dp.accounting import Limits
-from dpsql.errors import BAD_PARAMETER, NOT_PERMITTED, TOO_COMPLEX, Rejected
-from dpsql.ledger import BudgetExhausted, Calendar, InFlight, Ledger, LimitsOf, account_of, open_ledger, trail
-from dpsql.ledger.balance import Balance, calendar_of, dataset_balance, in_epsilon, limits_of, user_balance
+from dpsql.errors import TOO_COMPLEX, Rejected
+from dpsql.ledger import BudgetExhausted, InFlight, Ledger, open_ledger, trail
+from dpsql.ledger.balance import Balance, calendar_of, dataset_balance, in_epsilon, user_balance
 from dpsql.ledger.views import system_relations
 from dpsql.ledger.words import plain
+from dpsql.notices import Grant
 from dpsql.pgwire.parameters import FIXED
-from dpsql.policy.model import Budget, Policy, Role
+from dpsql.policy.model import Policy
 from dpsql.policy.schema import Schema
 from dpsql.release import derived_error95, derived_relation, key_list, release, released_relation
 from dpsql.remainder import Pool
@@ -48,7 +48,6 @@ from dpsql.replay.recent import Recent
 from dpsql.replay.recipe import Derived
 from dpsql.replay.shape import REUSE_ERROR
 from dpsql.types import (
-    NUMERIC,
     TEXT,
     UNKNOWN,
     Again,
@@ -62,20 +61,9 @@ from dpsql.types import (
     Reservation,
     Settings,
     SqlType,
-    Value,
 )
 
 log = logging.getLogger(__name__)
-
-BUDGET_COLUMNS = (
-    Column("whose", TEXT),
-    Column("epsilon", NUMERIC),
-    Column("epsilon_spent", NUMERIC),
-    Column("epsilon_left", NUMERIC),
-    Column("delta_for_keys", NUMERIC),
-    Column("delta_spent", NUMERIC),
-    Column("window", TEXT),
-)
 
 
 class Cancel(Interruptible, Protocol):
@@ -84,20 +72,6 @@ class Cancel(Interruptible, Protocol):
     def check(self) -> None:
         """Raises Rejected 57014 once cancelled."""
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class Asker:
-    """A user with what their role allows."""
-
-    name: str
-    role: Role
-    role_name: str
-    budget: Budget
-
-    @property
-    def account(self) -> str:
-        return account_of(self.name, self.role_name, self.role.shared)
 
 
 def open_engine(policy: Policy) -> Engine:
@@ -116,20 +90,10 @@ def open_engine(policy: Policy) -> Engine:
         raise
 
 
-Grant = Reservation | Release | Derived
 _LOOK = 0.25
 """Seconds after which a statement that waits looks whether its client has given up."""
 
 
-class Account(TypedDict):
-    """Whose budget a statement counts against."""
-
-    shared: bool
-    calendar: Calendar | None
-    account: str
-
-
-_REPLAY = "Replay of a stored release: no new noise."
 _serials = count(1)
 
 
@@ -197,7 +161,7 @@ class Engine:
             made["advice"] = advice.as_json(advice.advise(compiled, self.policy.privacy))
             return Relation(column, ((json.dumps(made, indent=2),),))
         lines = explain.as_text(compiled, epsilon, self.policy.privacy.accounting)
-        lines[1:1] = [_foreseen_words(each) for each in self._foreseen(user, ready)]
+        lines[1:1] = [notices.foreseen(each) for each in self._foreseen(user, ready)]
         lines += advice.as_lines(advice.advise(compiled, self.policy.privacy))
         return Relation(column, tuple((line,) for line in lines))
 
@@ -207,24 +171,26 @@ class Engine:
 
     def check_settings(self, user: str, settings: Settings) -> None:
         """Raises Rejected 22023 for settings that no statement of this user may have."""
-        self._terms(self._asker(user, public_only=True), settings)
+        terms_of(self.schema, asker_of(self.policy, user, public_only=True), settings)
 
     def budget(self, user: str) -> Relation:
         """The user's budget and the dataset's: granted, spent, left."""
         rows = []
         role = self.policy.roles[self.policy.users[user].role]
         if role.budget is not None:
-            asker = self._asker(user)
-            rows.append(_budget_row("you", self._user_balance(asker)))
-        rows.append(_budget_row("dataset", self._dataset_balance()))
-        return Relation(BUDGET_COLUMNS, tuple(rows))
+            asker = asker_of(self.policy, user)
+            rows.append(notices.budget_row("you", self._user_balance(asker)))
+        rows.append(notices.budget_row("dataset", self._dataset_balance()))
+        return Relation(notices.BUDGET_COLUMNS, tuple(rows))
 
     def _foreseen(self, user: str, ready: Ready) -> list[dict[str, object]]:
         """For each release that is paid for: where it would come from now, and what the user would pay for it."""
         if not ready.asks or self.policy.roles[self.policy.users[user].role].budget is None:
             return []
-        asker = self._asker(user)
-        found = self.ledger.preview(asker.name, ready.asks, *self._limits(asker), **self._account(asker))
+        asker = asker_of(self.policy, user)
+        found = self.ledger.preview(
+            asker.name, ready.asks, *limits_for(self.policy, asker), **account_for(self.policy, asker)
+        )
         made: list[dict[str, object]] = []
         for planned, source, recipe in zip(ready.paid, found.sources, found.recipes, strict=True):
             entry: dict[str, object] = {"release": planned.id, "source": source.value}
@@ -259,8 +225,8 @@ class Engine:
         if all(planned.free for planned in compiled.releases):
             relations = {f"_{p.id}": released_relation(p, key_list(p, p.id)) for p in compiled.releases}
             relation = self._run(compiled.remainder, relations, deadline, cancel)
-            return Answer(relation, _free_notice(compiled), self._again(compiled, _free_notice(compiled), 0))
-        asker = self._asker(user)
+            return Answer(relation, notices.free(compiled), self._again(compiled, notices.free(compiled), 0))
+        asker = asker_of(self.policy, user)
         granted = self._reserve(asker, ready, text, deadline, cancel)
         line.granted((p.cost for p in compiled.releases), granted.values())
         known = self._replays.get(compiled, granted)
@@ -269,11 +235,11 @@ class Engine:
             self._replays.keep(compiled, made, known)
         relation = known
         cautions = (*compiled.cautions, *rank_errors(compiled.releases))
-        notices = (*cautions, self._notice(asker, ready, granted)) if settings.notices else ()
+        told = (*cautions, notices.price(self._user_balance(asker), ready, granted)) if settings.notices else ()
         if any(isinstance(grant, Reservation) for grant in granted.values()):
-            return Answer(relation, notices)
-        told = (*cautions, _replay(ready, granted))
-        return Answer(relation, notices, self._again(compiled, told, len(granted)))
+            return Answer(relation, told)
+        again = self._again(compiled, (*cautions, notices.made_of(ready, granted)), len(granted))
+        return Answer(relation, told, again)
 
     def _again(self, compiled: Compiled, notices: tuple[str, ...], replayed: int) -> Again | None:
         """What lets the answer be given again without asking here; None where it reads the clock."""
@@ -301,8 +267,8 @@ class Engine:
         return self._ready(user, text, offset, settings, parameters).compiled
 
     def _ready(self, user: str, text: str, offset: int, settings: Settings, parameters: Parameters) -> Ready:
-        asker = self._asker(user, public_only=True)
-        terms = self._terms(asker, settings)
+        asker = asker_of(self.policy, user, public_only=True)
+        terms = terms_of(self.schema, asker, settings)
         try:
             now = hour_of(datetime.now(UTC), self._zone) if reads_clock(text, self.schema) else None
             reuse = Reuse(REUSE_ERROR if settings.reuse_error is None else settings.reuse_error, settings.max_error)
@@ -313,7 +279,7 @@ class Engine:
             hint = "Use fewer operators, casts or set operations in a row."
             raise Rejected("the statement is nested too deeply", sqlstate=TOO_COMPLEX, hint=hint) from None
         if ready.asks:
-            self._asker(user)
+            asker_of(self.policy, user)
         return ready
 
     def _compile(
@@ -337,42 +303,6 @@ class Engine:
         cells = (emit(planned, dialect, derived),) if planned.has_cells else ()
         return (*cells, *(emit_histogram(planned, h, dialect, derived) for h in planned.histograms))
 
-    def _asker(self, user: str, *, public_only: bool = False) -> Asker:
-        """`public_only`: a user without a budget may ask what is free, planned as if with the dataset's."""
-        known = self.policy.users.get(user)
-        role = self.policy.roles[known.role] if known is not None else None
-        budget = self.policy.privacy.budget if public_only and role is not None else None
-        if role is not None and role.budget is not None:
-            budget = role.budget
-        if known is None or role is None or budget is None:
-            raise Rejected(
-                "This user has no budget, so no private table can be asked.",
-                sqlstate=NOT_PERMITTED,
-                hint="Connect as a user whose role has a budget in the policy.",
-            )
-        return Asker(user, role, known.role, budget)
-
-    def _terms(self, asker: Asker, settings: Settings) -> Terms:
-        epsilon = settings.epsilon or asker.role.epsilon
-        most = asker.role.max_epsilon
-        if most is not None and epsilon > most:
-            raise Rejected(
-                f"epsilon {plain(epsilon)} is above the {plain(most)} that a statement of yours may cost",
-                sqlstate=BAD_PARAMETER,
-                hint=f"SET dpsql.epsilon = {plain(most)} or less.",
-            )
-        largest = max((t.max_groups for t in self.schema.tables.values() if not t.public), default=1)
-        if settings.max_groups is not None and settings.max_groups > largest:
-            raise Rejected(
-                f"dpsql.max_groups may only be tightened: the policy allows {largest}",
-                sqlstate=BAD_PARAMETER,
-                hint=f"SET dpsql.max_groups = {largest} or less.",
-            )
-        delta = min(asker.budget.delta, self.policy.privacy.budget.delta)
-        largest_epsilon = most or min(asker.budget.epsilon, self.policy.privacy.budget.epsilon)
-        error, bars = settings.max_error, settings.error_bars
-        return Terms(epsilon, delta, settings.mechanism, settings.max_groups, error, largest_epsilon, bars)
-
     # Reserve ----------------------------------------------------------------------------------------------------
 
     def keys(self, compiled: Compiled) -> dict[str, str]:
@@ -383,7 +313,8 @@ class Engine:
         self, asker: Asker, ready: Ready, text: str, deadline: float, cancel: Cancel
     ) -> dict[str, Reservation | Release | Derived]:
         """What the ledger gives for each release; one that is just being made for another statement is waited for."""
-        limits, account, statement = self._limits(asker), self._account(asker), fingerprint(text)
+        limits, account = limits_for(self.policy, asker), account_for(self.policy, asker)
+        statement = fingerprint(text)
         while True:
             try:
                 granted = self.ledger.reserve(asker.name, ready.asks, *limits, statement, **account, patient=True)
@@ -396,14 +327,6 @@ class Engine:
                     raise
                 self.ledger.wait(error.key, min(left, _LOOK))
                 cancel.check()
-
-    def _limits(self, asker: Asker) -> tuple[LimitsOf, Limits]:
-        dataset = limits_of(self.policy, self.policy.privacy.budget)(0)
-        return limits_of(self.policy, asker.budget), dataset
-
-    def _account(self, asker: Asker) -> Account:
-        shared = self.policy.privacy.replay == "shared"
-        return Account(shared=shared, calendar=calendar_of(self.policy, asker.role), account=asker.account)
 
     def _balance_of(self, error: BudgetExhausted, asker: Asker) -> Balance:
         return self._dataset_balance() if error.whose == "dataset" else self._user_balance(asker)
@@ -479,45 +402,6 @@ class Engine:
         self.ledger.record(reservation, made, ready.shapes.get(planned.id))
         return made
 
-    def _notice(self, asker: Asker, ready: Ready, granted: Mapping[str, Grant]) -> str:
-        balance = self._user_balance(asker)
-        left = f"epsilon {plain(balance.epsilon_left)} of {plain(balance.budget.epsilon)} left"
-        fresh = sum(isinstance(grant, Reservation) for grant in granted.values())
-        if not fresh:
-            return f"{_replay(ready, granted)[:-1]}; {left}."
-        epsilon = plain(ready.compiled.epsilon)
-        part = "" if fresh == len(granted) else f" for {fresh} of {len(granted)} releases, the others are replays"
-        return f"Price: epsilon {epsilon}{part}; {left}."
-
-
-def _replay(ready: Ready, granted: Mapping[str, Grant]) -> str:
-    """What an answer without new noise is made of."""
-    recipes = {id_: grant.recipe for id_, grant in granted.items() if isinstance(grant, Derived)}
-    if not recipes:
-        return _REPLAY
-    count = len({number for recipe in recipes.values() for number in recipe.sources})
-    words = f"Derived from {count} stored release{'s' if count > 1 else ''}: no new noise"
-    error = max((derived_error95(p, recipes[p.id]) or 0.0 for p in ready.paid if p.id in recipes), default=0.0)
-    bars = f", 95 % error {error:.4g}" if error else ""
-    return f"{words}{bars}; SET dpsql.reuse_error = 0 asks anew."
-
-
-def _free_notice(compiled: Compiled) -> tuple[str, ...]:
-    if compiled.columns_only:
-        return ("Columns only: rows of a private table are never returned. Ask for aggregates.",)
-    return ("Free: public data only.",) if compiled.releases else ()
-
-
-def _foreseen_words(entry: Mapping[str, object]) -> str:
-    free = entry["source"] == "free"
-    words = {"free": "free", "view": "a first view, which debits you alone", "fresh": "made anew"}[str(entry["source"])]
-    if "derived_from" in entry:
-        error = f", 95 % error {entry['error95']:.4g}" if entry["error95"] else ""
-        words = f"derived from {entry['derived_from']} stored{error}, {words}"
-    elif free:
-        words = "stored and seen, free"
-    return f"Replay of {entry['release']}: {words}"
-
 
 def _moved(error: Rejected, text: str, offset: int) -> Rejected:
     """The error with its positions counted from the start of what the client sent."""
@@ -525,19 +409,3 @@ def _moved(error: Rejected, text: str, offset: int) -> Rejected:
     if error.position is not None and offset:
         error.position = max(error.position + offset, 1)
     return error
-
-
-def _budget_row(whose: str, balance: Balance) -> tuple[Value, ...]:
-    return (
-        whose,
-        balance.budget.epsilon,
-        balance.epsilon_spent,
-        balance.epsilon_left,
-        _short(balance.delta_limit),
-        _short(balance.delta_spent),
-        balance.window or "never resets",
-    )
-
-
-def _short(value: Decimal) -> Decimal:
-    return value.normalize() if value else Decimal(0)

@@ -1,0 +1,92 @@
+"""Who asks, on which terms, and whose budget it counts against: from the policy and the session's settings alone.
+
+Decides what a user may set and what a statement of theirs may cost. Nothing here looks at a statement or at data.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypedDict
+
+from dpsql.compiler import Terms
+from dpsql.dp.accounting import Limits
+from dpsql.errors import BAD_PARAMETER, NOT_PERMITTED, Rejected
+from dpsql.ledger import Calendar, LimitsOf, account_of
+from dpsql.ledger.balance import calendar_of, limits_of
+from dpsql.ledger.words import plain
+from dpsql.policy.model import Budget, Policy, Role
+from dpsql.policy.schema import Schema
+from dpsql.types import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Asker:
+    """A user with what their role allows."""
+
+    name: str
+    role: Role
+    role_name: str
+    budget: Budget
+
+    @property
+    def account(self) -> str:
+        return account_of(self.name, self.role_name, self.role.shared)
+
+
+class Account(TypedDict):
+    """Whose budget a statement counts against."""
+
+    shared: bool
+    calendar: Calendar | None
+    account: str
+
+
+def asker_of(policy: Policy, user: str, *, public_only: bool = False) -> Asker:
+    """`public_only`: a user without a budget may ask what is free, planned as if with the dataset's."""
+    known = policy.users.get(user)
+    role = policy.roles[known.role] if known is not None else None
+    budget = policy.privacy.budget if public_only and role is not None else None
+    if role is not None and role.budget is not None:
+        budget = role.budget
+    if known is None or role is None or budget is None:
+        raise Rejected(
+            "This user has no budget, so no private table can be asked.",
+            sqlstate=NOT_PERMITTED,
+            hint="Connect as a user whose role has a budget in the policy.",
+        )
+    return Asker(user, role, known.role, budget)
+
+
+def terms_of(schema: Schema, asker: Asker, settings: Settings) -> Terms:
+    """The terms of a statement. Raises Rejected 22023 for settings beyond what the policy allows this user."""
+    epsilon = settings.epsilon or asker.role.epsilon
+    most = asker.role.max_epsilon
+    if most is not None and epsilon > most:
+        raise Rejected(
+            f"epsilon {plain(epsilon)} is above the {plain(most)} that a statement of yours may cost",
+            sqlstate=BAD_PARAMETER,
+            hint=f"SET dpsql.epsilon = {plain(most)} or less.",
+        )
+    largest = max((t.max_groups for t in schema.tables.values() if not t.public), default=1)
+    if settings.max_groups is not None and settings.max_groups > largest:
+        raise Rejected(
+            f"dpsql.max_groups may only be tightened: the policy allows {largest}",
+            sqlstate=BAD_PARAMETER,
+            hint=f"SET dpsql.max_groups = {largest} or less.",
+        )
+    delta = min(asker.budget.delta, schema.policy.privacy.budget.delta)
+    largest_epsilon = most or min(asker.budget.epsilon, schema.policy.privacy.budget.epsilon)
+    error, bars = settings.max_error, settings.error_bars
+    return Terms(epsilon, delta, settings.mechanism, settings.max_groups, error, largest_epsilon, bars)
+
+
+def limits_for(policy: Policy, asker: Asker) -> tuple[LimitsOf, Limits]:
+    """What the user and the dataset may spend in all."""
+    dataset = limits_of(policy, policy.privacy.budget)(0)
+    return limits_of(policy, asker.budget), dataset
+
+
+def account_for(policy: Policy, asker: Asker) -> Account:
+    """Where the ledger debits what this user asks."""
+    shared = policy.privacy.replay == "shared"
+    return Account(shared=shared, calendar=calendar_of(policy, asker.role), account=asker.account)

@@ -1,0 +1,91 @@
+"""What an answer says beside its rows: its price, what it was made of, what is left, and what would be free.
+
+Texts of the policy, the plan and the ledger's public side only; nothing here knows the data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import Decimal
+
+from dpsql.compiler import Compiled
+from dpsql.ledger.balance import Balance
+from dpsql.ledger.words import plain
+from dpsql.release import derived_error95
+from dpsql.replay.ready import Ready
+from dpsql.replay.recipe import Derived
+from dpsql.types import NUMERIC, TEXT, Column, Release, Reservation, Value
+
+Grant = Reservation | Release | Derived
+"""What the ledger gives for a release: to be made, stored, or derived from stored ones."""
+
+BUDGET_COLUMNS = (
+    Column("whose", TEXT),
+    Column("epsilon", NUMERIC),
+    Column("epsilon_spent", NUMERIC),
+    Column("epsilon_left", NUMERIC),
+    Column("delta_for_keys", NUMERIC),
+    Column("delta_spent", NUMERIC),
+    Column("window", TEXT),
+)
+
+_REPLAY = "Replay of a stored release: no new noise."
+
+
+def price(balance: Balance, ready: Ready, granted: Mapping[str, Grant]) -> str:
+    """What an answer cost, and what is left."""
+    left = f"epsilon {plain(balance.epsilon_left)} of {plain(balance.budget.epsilon)} left"
+    fresh = sum(isinstance(grant, Reservation) for grant in granted.values())
+    if not fresh:
+        return f"{made_of(ready, granted)[:-1]}; {left}."
+    epsilon = plain(ready.compiled.epsilon)
+    part = "" if fresh == len(granted) else f" for {fresh} of {len(granted)} releases, the others are replays"
+    return f"Price: epsilon {epsilon}{part}; {left}."
+
+
+def made_of(ready: Ready, granted: Mapping[str, Grant]) -> str:
+    """What an answer without new noise is made of."""
+    recipes = {id_: grant.recipe for id_, grant in granted.items() if isinstance(grant, Derived)}
+    if not recipes:
+        return _REPLAY
+    count = len({number for recipe in recipes.values() for number in recipe.sources})
+    words = f"Derived from {count} stored release{'s' if count > 1 else ''}: no new noise"
+    error = max((derived_error95(p, recipes[p.id]) or 0.0 for p in ready.paid if p.id in recipes), default=0.0)
+    bars = f", 95 % error {error:.4g}" if error else ""
+    return f"{words}{bars}; SET dpsql.reuse_error = 0 asks anew."
+
+
+def free(compiled: Compiled) -> tuple[str, ...]:
+    """Why a statement costs nothing; no word where it reads no table."""
+    if compiled.columns_only:
+        return ("Columns only: rows of a private table are never returned. Ask for aggregates.",)
+    return ("Free: public data only.",) if compiled.releases else ()
+
+
+def foreseen(entry: Mapping[str, object]) -> str:
+    """An entry of EXPLAIN's `replay`, in words."""
+    free = entry["source"] == "free"
+    words = {"free": "free", "view": "a first view, which debits you alone", "fresh": "made anew"}[str(entry["source"])]
+    if "derived_from" in entry:
+        error = f", 95 % error {entry['error95']:.4g}" if entry["error95"] else ""
+        words = f"derived from {entry['derived_from']} stored{error}, {words}"
+    elif free:
+        words = "stored and seen, free"
+    return f"Replay of {entry['release']}: {words}"
+
+
+def budget_row(whose: str, balance: Balance) -> tuple[Value, ...]:
+    """A row of BUDGET_COLUMNS."""
+    return (
+        whose,
+        balance.budget.epsilon,
+        balance.epsilon_spent,
+        balance.epsilon_left,
+        _short(balance.delta_limit),
+        _short(balance.delta_spent),
+        balance.window or "never resets",
+    )
+
+
+def _short(value: Decimal) -> Decimal:
+    return value.normalize() if value else Decimal(0)
