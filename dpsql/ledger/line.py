@@ -26,7 +26,8 @@ class Line:
         self._wanted: queue.SimpleQueue[threading.Event | None] = queue.SimpleQueue()
         self._waiter: threading.Thread | None = None
         self._late: threading.Event | None = None
-        """A turn that nobody waits for any more."""
+        """A turn that nobody waits for any more, and that has not come yet."""
+        self._handover = threading.Lock()
 
     @contextmanager
     def turn(self, patience: float) -> Iterator[None]:
@@ -49,17 +50,20 @@ class Line:
         self._wanted.put(None)
 
     def _stand(self, file: int, patience: float) -> None:
-        came = self._late
+        with self._handover:
+            came, self._late = self._late, None
         if came is None:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 return
             except BlockingIOError:
                 came = self._asked(file)
-        if not came.wait(patience):
-            self._late = came
-            raise TimeoutError
-        self._late = None
+        if came.wait(patience):
+            return
+        with self._handover:
+            if not came.is_set():
+                self._late = came
+                raise TimeoutError
 
     def _asked(self, file: int) -> threading.Event:
         """Set when it is this process' turn: the system's call takes no time limit, so another thread waits in it."""
@@ -73,5 +77,10 @@ class Line:
     def _wait(self, file: int) -> None:
         while (came := self._wanted.get()) is not None:
             fcntl.flock(file, fcntl.LOCK_EX)
-            came.set()
+            with self._handover:
+                if came is self._late:  # it would be kept from all others until this process writes again
+                    self._late = None
+                    fcntl.flock(file, fcntl.LOCK_UN)
+                else:
+                    came.set()
         os.close(file)

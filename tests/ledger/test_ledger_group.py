@@ -245,6 +245,21 @@ def test_first_come_first_served(tmp_path: Path) -> None:
         line.close()
 
 
+def test_whoever_gives_up_holds_nobody_up(tmp_path: Path) -> None:
+    """A place in line that comes too late is given on at once, though its process writes nothing more."""
+    first, idle, third = (Line(tmp_path / "lock") for _ in range(3))
+    with first.turn(1), pytest.raises(TimeoutError), idle.turn(0.05):
+        pass
+    time.sleep(0.3)  # the idle one's turn has come meanwhile
+    for line in (third, first, third):
+        with line.turn(2):
+            pass
+    with idle.turn(2), pytest.raises(TimeoutError), third.turn(0.05):
+        pass
+    for line in (first, idle, third):
+        line.close()
+
+
 def test_without_a_line(tmp_path: Path) -> None:
     """Where the file for the line cannot be made, the store's own lock still does."""
     url = made(tmp_path)
