@@ -15,24 +15,25 @@ from dpsql.commands.examples import with_examples
 from dpsql.errors import DpsqlError
 
 COMMANDS = {
-    "demo": "dpsql.commands.demo:demo",
-    "init": "dpsql.commands.init:init",
-    "check": "dpsql.commands.check:check",
-    "serve": "dpsql.commands.serve:serve",
-    "shell": "dpsql.commands.shell:shell",
-    "query": "dpsql.commands.query:query",
-    "explain": "dpsql.commands.explain:explain",
-    "budget": "dpsql.commands.budget:budget",
-    "audit": "dpsql.commands.audit:audit",
-    "refresh": "dpsql.commands.refresh:refresh",
-    "ledger": "dpsql.commands.ledger:ledger",
-    "password": "dpsql.commands.password:password",
-    "import": "dpsql.commands.import_:import_",
+    "demo": ("demo:demo", "See the main job end to end on real data; `demo attacks`."),
+    "init": ("init:init", "Draft a policy for a database, without reading its data."),
+    "check": ("check:check", "Check a policy, and say in words what it promises."),
+    "ledger": ("ledger:ledger", "Make, verify, copy and restore the ledger."),
+    "serve": ("serve:serve", "Serve a policy to PostgreSQL clients."),
+    "shell": ("shell:shell", "Ask in a shell, with error bars, charts and prices."),
+    "query": ("query:query", "Ask one statement."),
+    "explain": ("explain:explain", "Show a statement's noise and price, without asking it."),
+    "budget": ("budget:budget", "Show budgets; grant more, or revoke some."),
+    "audit": ("audit:audit", "Print who asked what when, and what it cost."),
+    "refresh": ("refresh:refresh", "Record that the data have changed."),
+    "password": ("password:password", "Print the verifier of a password, for a policy."),
+    "import": ("import_:import_", "Convert another system's description of a dataset."),
 }
+"""Where each command is, below dpsql.commands, and what it does in a line."""
 
 
 class Commands(click.Group):
-    """Loads a command when it is used, so that `dpsql --help` stays quick."""
+    """Loads a command when it is used, and none for the list of them, so that `dpsql --help` is quick."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -40,9 +41,13 @@ class Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        module, name = COMMANDS[cmd_name].split(":")
-        command = getattr(importlib.import_module(module), name)
+        module, name = COMMANDS[cmd_name][0].split(":")
+        command = getattr(importlib.import_module(f"dpsql.commands.{module}"), name)
         return with_examples(command, cmd_name) if isinstance(command, click.Command) else None
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, summary) for name, (_, summary) in COMMANDS.items()])
 
 
 @click.command(cls=Commands)

@@ -131,12 +131,25 @@ def _told(line: dict[str, Any]) -> Line:
     return Line(at, user, event, str(line["statement"]), price, outcome, source, str(line.get("text", "")))
 
 
+def _brief(price: str) -> str:
+    """What the ledger's filter adds up: rho, where there is one; to three digits."""
+    amounts = dict(part.split(" ") for part in price.split(", ") if part)
+    name = next((n for n in ("rho", "epsilon", "delta") if n in amounts), None)
+    return "" if name is None else f"{name} {float(amounts[name]):.3g}"
+
+
 def _table(lines: Iterable[Line]) -> Table:
     table = Table(box=None, pad_edge=False)
     for name in ("at", "user", "event", "statement", "price", "outcome", "source"):
-        table.add_column(name, overflow="fold")
+        table.add_column(name, overflow="fold", no_wrap=name in ("at", "price"))
     for line in lines:
         table.add_row(
-            line.at[:19], line.user, line.event, line.statement[:12], line.price, line.outcome, line.source or line.text
+            line.at[:19].replace("T", " "),
+            line.user,
+            line.event,
+            line.statement[:8],
+            _brief(line.price),
+            line.outcome,
+            line.source or line.text,
         )
     return table
