@@ -140,7 +140,7 @@ def _brief(price: str) -> str:
 
 def _table(lines: Iterable[Line]) -> Table:
     table = Table(box=None, pad_edge=False)
-    for name in ("at", "user", "event", "statement", "price", "outcome", "source"):
+    for name in ("at", "user", "event", "asked", "price", "outcome", "source"):
         table.add_column(name, overflow="fold", no_wrap=name in ("at", "price"))
     for line in lines:
         table.add_row(
