@@ -26,8 +26,8 @@ from dpsql.replay.key import fingerprint
 from dpsql.replay.recipe import Axis, Kin, Measured, Role, Shape
 from dpsql.replay.sets import Set, common
 
-_PREFIX: Final = re.compile(r"scan\((\S+) as [^,]*,")
-"""A scan's prefix hangs on which columns are read."""
+_PREFIX: Final = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|scan\((\S+) as [^,]*,""")
+"""A scan's prefix, which hangs on which columns are read; or a constant, in which a client may have written one."""
 
 MAX_CELLS: Final = 10_000
 REUSE_ERROR: Final = Decimal(3)
@@ -48,7 +48,7 @@ def shape_of(planned: PlannedRelease, epsilon: Decimal, surroundings: object) ->
         return None
     family = fingerprint(
         (
-            _PREFIX.sub(r"scan(\1,", describe(rest)),
+            _PREFIX.sub(lambda found: found[0] if found[1] is None else f"scan({found[1]},", describe(rest)),
             aggregation.unit,
             aggregation.max_groups,
             aggregation.max_rows,

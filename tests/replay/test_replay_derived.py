@@ -122,6 +122,9 @@ MEASURED = (
     ([f"{V} WHERE hour BETWEEN 3 AND 7", f"{V} WHERE hour BETWEEN 9 AND 11"], f"{V} WHERE hour BETWEEN 3 AND 11"),
     ([f"{V} WHERE hour BETWEEN 3 AND 7", f"{V} WHERE hour BETWEEN 7 AND 11"], f"{V} WHERE hour BETWEEN 3 AND 11"),
     (["SELECT DATE_TRUNC('week', day), COUNT(*) FROM visits GROUP BY 1"], BY_MONTH),
+    ([f"{V} WHERE tag = 'scan(x as t1,'"], f"{V} WHERE tag = 'scan(x as t2,'"),
+    ([f"{V} WHERE tag = $$'scan(x as t1,$$"], f"{V} WHERE tag = $$'scan(x as t2,$$"),
+    ([f"""{V} WHERE tag = '"scan(x as t1,'"""], f"""{V} WHERE tag = '"scan(x as t2,'"""),
     # other measurements
     (["SELECT shop, SUM(price) FROM visits GROUP BY shop"], f"{V} WHERE shop = 'zoo'"),
     (["SELECT shop, COUNT(note) FROM visits GROUP BY shop"], f"{V} WHERE shop = 'zoo'"),
