@@ -8,13 +8,48 @@ beyond small derived properties.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import date, datetime, time, timedelta
+from datetime import date, datetime, time
 from decimal import Decimal
 from enum import Enum, unique
 from typing import Literal
 from uuid import UUID
 
-Value = bool | int | float | Decimal | str | bytes | date | datetime | time | timedelta | UUID | None
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """Months, days and microseconds, which Postgres keeps apart: a month has no fixed number of days.
+
+    Its text is that of IntervalStyle `postgres`: `1 year 2 mons 3 days 04:05:06.5`. Postgres's order counts 30 days a
+    month.
+    """
+
+    months: int = 0
+    days: int = 0
+    micros: int = 0
+
+    def __lt__(self, other: Interval) -> bool:
+        return self._length < other._length
+
+    @property
+    def _length(self) -> int:
+        return (self.months * 30 + self.days) * 86_400_000_000 + self.micros
+
+    def __str__(self) -> str:
+        years = abs(self.months) // 12 * (-1 if self.months < 0 else 1)
+        parts, minus = list[str](), False
+        for count, unit in ((years, "year"), (self.months - 12 * years, "mon"), (self.days, "day")):
+            if count:
+                parts.append(f"{'+' if minus and count > 0 else ''}{count} {unit}{'' if count == 1 else 's'}")
+                minus = count < 0
+        if self.micros or not parts:
+            seconds, rest = divmod(abs(self.micros), 1_000_000)
+            sign = "-" if self.micros < 0 else "+" if minus else ""
+            fraction = f".{rest:06}".rstrip("0") if rest else ""
+            parts.append(f"{sign}{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}{fraction}")
+        return " ".join(parts)
+
+
+Value = bool | int | float | Decimal | str | bytes | date | datetime | time | Interval | UUID | None
 """A value as a client may see it. Timestamps with time zone are aware datetimes in UTC."""
 
 
@@ -201,6 +236,7 @@ class Settings:
 
     `statement_timeout` is in seconds; the policy's own limit stays in force. `error_bars` adds columns. `reuse_error`:
     how many times the error of a fresh measurement an answer derived from stored ones may have; 0 derives none.
+    `stated`: what a statement says of delta and the privacy unit, to be compared with the policy.
     """
 
     epsilon: Decimal | None = None
@@ -210,6 +246,7 @@ class Settings:
     notices: bool = True
     statement_timeout: float | None = None
     error_bars: bool = False
+    stated: tuple[tuple[str, str], ...] = ()
     reuse_error: Decimal | None = None
 
 

@@ -27,6 +27,7 @@ from dpsql.errors import Failed
 from dpsql.pgwire.oids import ARRAY_OF, KIND_OF, OID_OF, VECTORS
 from dpsql.pgwire.values import WireValue
 from dpsql.policy.schema import Schema
+from dpsql.remainder.forms import interval_of
 from dpsql.types import TEXT, Column, Description, Kind, Relation, SqlType, Value
 
 _KINDS = {
@@ -210,6 +211,8 @@ def _without_zeros(value: Decimal) -> Decimal:
 
 def _value(value: object, column: Column) -> Value:
     """A DuckDB value as the column's type has it."""
+    if column.type.kind is Kind.INTERVAL and value is not None:
+        return interval_of(value)
     if isinstance(value, list):
         # An array travels as a tuple, which pgwire encodes.
         return cast(Value, tuple(value))

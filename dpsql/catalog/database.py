@@ -23,8 +23,10 @@ from dpsql.catalog.rows import Rows
 from dpsql.catalog.snapshot import FUNCTION_TEXTS, KEYWORDS, SCHEMAS, CatalogRelation, library, snapshot
 from dpsql.errors import CANCELLED, NOT_SUPPORTED, TOO_COMPLEX, Rejected
 from dpsql.remainder.deadlines import Watchdog
+from dpsql.remainder.forms import readable
 from dpsql.remainder.pool import explained
 
+_INTERVAL = "INTERVAL"
 MAX_SECONDS = 5.0
 MAX_ROWS = 50_000
 MAX_KEPT = 2_000
@@ -115,6 +117,9 @@ class Database:
         if found is None:
             self._store(query.relations)
             found = self._run(query.sql, cancel, timeout)
+            if any(type == _INTERVAL for _, type in found.columns):
+                again = readable(query.sql, [type == _INTERVAL for _, type in found.columns])
+                found = Found(found.columns, self._run(again, cancel, timeout).rows)
             if query.lasting and len(found.rows) <= MAX_KEPT:
                 self._found.put(query.sql, found)
         return found

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import date, time, timedelta
+from datetime import date, time
 from decimal import Decimal
 from uuid import UUID
 
@@ -25,6 +25,7 @@ from dpsql.compiler.parse import name_of
 from dpsql.compiler.public.names import output_name
 from dpsql.errors import NOT_SUPPORTED, UNDEFINED_FUNCTION, UNDEFINED_TABLE, Rejected
 from dpsql.pgwire.values import WireValue
+from dpsql.types import Interval
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +159,7 @@ def literal(value: WireValue) -> exp.Expr:
             return exp.Literal.string(value)
         case tuple():
             return exp.Array(expressions=[literal(item) for item in value])
-        case date() | time() | timedelta() | UUID():
+        case date() | time() | Interval() | UUID():
             return exp.Literal.string(str(value))
         case _:
             raise Rejected("parameters of this type are not supported in catalog queries", sqlstate=NOT_SUPPORTED)

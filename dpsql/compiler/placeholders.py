@@ -17,7 +17,7 @@ from dpsql.compiler.parse import refuse, unwrap
 from dpsql.errors import TOO_COMPLEX, Rejected
 from dpsql.pgwire.oids import ARRAY_OF, ELEMENT
 from dpsql.pgwire.text import decode
-from dpsql.types import TEXT, UNKNOWN, Kind, Parameters, SqlType, Value
+from dpsql.types import INTERVAL, TEXT, UNKNOWN, Kind, Parameters, SqlType, Value
 
 MAX_ELEMENTS = 1_000
 
@@ -113,5 +113,6 @@ def _casts(tree: exp.Query, declared: int, parameters: Parameters) -> dict[int, 
             if node.args["to"].this is exp.DType.ARRAY:
                 raise refuse("a list can only be asked by = ANY ($1) or <> ALL ($1)", node)
             if index >= declared or (index < len(parameters) and parameters[index][0].kind is Kind.UNKNOWN):
-                found[index] = sql_type(node.args["to"], node)
+                interval = node.args["to"].this is exp.DType.INTERVAL
+                found[index] = INTERVAL if interval else sql_type(node.args["to"], node)
     return found

@@ -16,14 +16,13 @@ from uuid import UUID
 from dpsql.errors import NOT_SUPPORTED, OUT_OF_RANGE, Rejected
 from dpsql.pgwire import text, times
 from dpsql.pgwire.oids import ELEMENT, KIND_OF, OID_OF, VECTORS, WireValue
-from dpsql.types import Kind, Value
+from dpsql.types import Interval, Kind, Value
 
 BAD_BINARY = "22P03"
 
 _DAY = timedelta(days=1)
 _MICROSECOND = timedelta(microseconds=1)
 _NUMERIC = struct.Struct("!hhHh")
-_INTERVAL = struct.Struct("!qii")
 _ARRAY = struct.Struct("!iiI")
 _DIMENSION = struct.Struct("!ii")
 _LENGTH = struct.Struct("!i")
@@ -101,8 +100,8 @@ def _encode_timestamptz(value: WireValue) -> bytes:
 
 
 def _encode_interval(value: WireValue) -> bytes:
-    days, micros = times.whole_days(cast(timedelta, value))
-    return _INTERVAL.pack(micros, days, 0)
+    interval = cast(Interval, value)
+    return _INTERVAL.pack(interval.micros, interval.days, interval.months)
 
 
 def _encode_regtype(value: WireValue) -> bytes:
@@ -123,6 +122,7 @@ def _encode_array(value: WireValue, kind: Kind) -> bytes:
 
 
 _INT4, _INT8, _OID = _packer("i"), _packer("q"), _packer("I")
+_INTERVAL = struct.Struct("!qii")
 
 _ENCODERS: dict[Kind, Callable[[WireValue], bytes]] = {
     **dict.fromkeys(Kind, _encode_text),
@@ -252,14 +252,9 @@ def _after_epoch(count: int, unit: timedelta) -> datetime:
         raise Rejected("timestamp out of range: years 1 to 9999", sqlstate=times.DATETIME_RANGE) from None
 
 
-def _decode_interval(data: bytes) -> timedelta:
+def _decode_interval(data: bytes) -> Interval:
     micros, days, months = _unpacker("qii", Kind.INTERVAL)(data)
-    if months:
-        raise Rejected("intervals of months or years are not supported here", sqlstate=NOT_SUPPORTED)
-    try:
-        return timedelta(days=days, microseconds=micros)
-    except OverflowError:
-        raise Rejected("interval out of range", sqlstate=times.DATETIME_RANGE) from None
+    return Interval(months, days, micros)
 
 
 def _decode_uuid(data: bytes) -> UUID:

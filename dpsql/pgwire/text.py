@@ -10,7 +10,7 @@ import math
 import re
 import struct
 from collections.abc import Callable
-from datetime import date, datetime, time, timedelta
+from datetime import date, datetime, time
 from decimal import Decimal
 from functools import partial
 from typing import cast
@@ -132,7 +132,6 @@ _ENCODERS: dict[Kind, Callable[[WireValue], bytes]] = {
     Kind.TIME: lambda value: times.format_time(cast(time, value)).encode(),
     Kind.TIMESTAMP: lambda value: times.format_timestamp(cast(datetime, value)).encode(),
     Kind.TIMESTAMPTZ: lambda value: times.format_timestamptz(cast(datetime, value)).encode(),
-    Kind.INTERVAL: lambda value: times.format_interval(cast(timedelta, value)).encode(),
     Kind.BYTEA: _encode_bytea,
     **{array: partial(_encode_array, element=element) for array, element in ELEMENT.items()},
     **dict.fromkeys(VECTORS, _encode_vector),

@@ -8,18 +8,20 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal
 
-from dpsql.errors import NOT_SUPPORTED, Rejected
+from dpsql.errors import Rejected
+from dpsql.types import Interval
 
 BAD_DATETIME = "22007"
 DATETIME_RANGE = "22008"
+INTERVAL_RANGE = "22015"
 
 EPOCH = datetime(2000, 1, 1)
 """Zero of the binary forms."""
 EPOCH_UTC = EPOCH.replace(tzinfo=UTC)
 
 _DAY = timedelta(days=1)
-_MICROSECOND = timedelta(microseconds=1)
 _CLOCK = r"(?P<hour>\d{1,2}):(?P<minute>\d{2})(?::(?P<second>\d{2})(?:[.,](?P<fraction>\d{1,12}))?)?"
 _ZONE = r"(?:Z|UTC|GMT|(?P<sign>[+-])(?P<zone_hour>\d{2})(?::?(?P<zone_minute>\d{2}))?(?::?(?P<zone_second>\d{2}))?)"
 _FLAGS = re.ASCII | re.IGNORECASE
@@ -46,25 +48,6 @@ def format_timestamp(value: datetime) -> str:
 
 def format_timestamptz(value: datetime) -> str:
     return f"{format_timestamp(value.astimezone(UTC))}+00"
-
-
-def format_interval(value: timedelta) -> str:
-    """IntervalStyle `postgres`: `1 day 02:03:04.5`, `-1 days -02:00:00`, `00:00:00`."""
-    days, rest = whole_days(value)
-    parts = [f"{days} {'day' if days == 1 else 'days'}"] if days else []
-    if rest or not days:
-        seconds, micros = divmod(abs(rest), 1_000_000)
-        clock = f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}{_fraction(micros)}"
-        parts.append(f"-{clock}" if rest < 0 else clock)
-    return " ".join(parts)
-
-
-def whole_days(value: timedelta) -> tuple[int, int]:
-    """An interval as days and microseconds of the same sign, as Postgres's justify_hours keeps it."""
-    micros = value // _MICROSECOND
-    sign = -1 if micros < 0 else 1
-    days, rest = divmod(abs(micros), 86_400_000_000)
-    return sign * days, sign * rest
 
 
 def _fraction(micros: int) -> str:
@@ -140,82 +123,100 @@ def _in_range(text: str, day: date, clock: timedelta) -> datetime:
         raise _out_of_range(text) from None
 
 
-_UNITS = {
-    "microsecond": _MICROSECOND,
-    "us": _MICROSECOND,
-    "usec": _MICROSECOND,
-    "millisecond": timedelta(milliseconds=1),
-    "ms": timedelta(milliseconds=1),
-    "msec": timedelta(milliseconds=1),
-    "second": timedelta(seconds=1),
-    "sec": timedelta(seconds=1),
-    "s": timedelta(seconds=1),
-    "minute": timedelta(minutes=1),
-    "min": timedelta(minutes=1),
-    "m": timedelta(minutes=1),
-    "hour": timedelta(hours=1),
-    "hr": timedelta(hours=1),
-    "h": timedelta(hours=1),
-    "day": _DAY,
-    "d": _DAY,
-    "week": 7 * _DAY,
-    "w": 7 * _DAY,
+_MONTHS = {"month": 1, "mon": 1, "year": 12, "yr": 12, "y": 12, "decade": 120, "century": 1200, "millennium": 12_000}
+_DAYS = {"day": 1, "d": 1, "week": 7, "w": 7}
+_MICROS = {
+    **dict.fromkeys(("microsecond", "us", "usec"), 1),
+    **dict.fromkeys(("millisecond", "ms", "msec"), 1_000),
+    **dict.fromkeys(("second", "sec", "s"), 1_000_000),
+    **dict.fromkeys(("minute", "min", "m"), 60_000_000),
+    **dict.fromkeys(("hour", "hr", "h"), 3_600_000_000),
 }
-_CALENDAR_UNITS = ("month", "mon", "year", "yr", "y", "decade", "century", "centurie", "millennium")
-_NUMBER = r"[+-]?(?:\d{1,12}(?:\.\d{0,6})?|\.\d{1,6})"
+_PLURALS = {"centuries": "century", "millennia": "millennium"}
+_DAY_MICROS = 86_400_000_000
+_MOST = 2**31, 2**31, 2**63
+"""What months, days and microseconds must stay below."""
+_NUMBER = r"[+-]?(?:\d{1,18}(?:\.\d{0,18})?|\.\d{1,18})"
 _PART = re.compile(
-    rf"\s*(?:(?P<clock_sign>[+-]?){_CLOCK.replace('1,2', '1,9')}|(?P<number>{_NUMBER})\s*(?P<unit>[a-z]+))", _FLAGS
+    rf"[\s,]*(?:(?P<sign>[+-]?)(?P<hour>\d{{1,12}}):(?P<minute>[0-5]\d)(?::(?P<second>[0-5]\d(?:\.\d{{0,18}})?))?(?![\d:])"
+    rf"|(?P<number>{_NUMBER})(?![\d.])(?:\s*(?P<unit>[a-z]+)|\Z|(?=\s+[+-]?\d+:)))",
+    _FLAGS,
 )
 _ISO_INTERVAL = re.compile(
-    rf"P(?:(?P<w>{_NUMBER})W)?(?:(?P<d>{_NUMBER})D)?(?:T(?:(?P<h>{_NUMBER})H)?(?:(?P<m>{_NUMBER})M)?(?:(?P<s>{_NUMBER})S)?)?",
+    rf"P(?:(?P<year>{_NUMBER})Y)?(?:(?P<month>{_NUMBER})M)?(?:(?P<week>{_NUMBER})W)?(?:(?P<day>{_NUMBER})D)?"
+    rf"(?:T(?:(?P<hour>{_NUMBER})H)?(?:(?P<minute>{_NUMBER})M)?(?:(?P<second>{_NUMBER})S)?)?",
     re.ASCII,
 )
 
 
-def parse_interval(text: str) -> timedelta:
-    """`1 day 02:00:00`, `90 minutes`, `-3 hours`, `P1DT2H`. Months and years have no fixed length here: refused."""
-    text = text.strip()
-    iso = _ISO_INTERVAL.fullmatch(text)
-    try:
-        if iso is not None and any(iso.groupdict().values()):
-            return sum((_times(number, unit) for unit, number in iso.groupdict().items() if number), timedelta())
-        return _interval_parts(text)
-    except OverflowError:
-        raise _out_of_range(text) from None
+def parse_interval(text: str) -> Interval:
+    """`1 year 2 mons`, `1 day 02:00:00`, `90 minutes ago`, `-3 hours`, `P1Y2DT3H`. Raises 22007, 22015 out of range."""
+    iso = _ISO_INTERVAL.fullmatch(text.strip())
+    if iso is not None and any(iso.groupdict().values()):
+        parts = [_amount(Decimal(number), unit) for unit, number in iso.groupdict().items() if number]
+    else:
+        parts = _interval_parts(text)
+    months, days, micros = (sum(part) for part in zip(*parts, strict=True))
+    if any(not -most <= count < most for count, most in zip((months, days, micros), _MOST, strict=True)):
+        raise Rejected(f'interval field value out of range: "{text[:100]}"', sqlstate=INTERVAL_RANGE)
+    return Interval(months, days, micros)
 
 
-def _interval_parts(text: str) -> timedelta:
-    total, at = timedelta(), 0
-    while at < len(text):
-        part = _PART.match(text, at)
+Parts = tuple[int, int, int]
+
+
+def _interval_parts(text: str) -> list[Parts]:
+    """Months, days and microseconds of each part."""
+    rest = text.strip().removeprefix("@")
+    ago = rest.lower().endswith(" ago")
+    rest = (rest[: -len(" ago")] if ago else rest).rstrip()
+    parts, at = list[Parts](), 0
+    while at < len(rest):
+        part = _PART.match(rest, at)
         if part is None:
             raise _invalid("interval", text)
-        total += _interval_part(part, text)
         at = part.end()
-    if not text:
+        parts.append(_interval_part(part, rest[at : at + 1], text))
+    if not parts:
         raise _invalid("interval", text)
-    return total
+    return [(-months, -days, -micros) for months, days, micros in parts] if ago else parts
 
 
-def _interval_part(part: re.Match[str], text: str) -> timedelta:
+def _interval_part(part: re.Match[str], follows: str, text: str) -> Parts:
+    """A last number without a unit counts seconds, one before a clock counts days."""
     if part["number"] is None:
-        clock = timedelta(hours=int(part["hour"]), minutes=int(part["minute"]), seconds=int(part["second"] or 0))
-        clock += timedelta(microseconds=round(int((part["fraction"] or "0").ljust(12, "0")) / 1e6))
-        return -clock if part["clock_sign"] == "-" else clock
-    unit = part["unit"].lower()
-    unit = unit if unit in _UNITS else unit.removesuffix("s")
-    if unit in _CALENDAR_UNITS:
-        raise Rejected("intervals of months or years are not supported here", sqlstate=NOT_SUPPORTED)
-    if unit not in _UNITS:
+        seconds = int(part["hour"]) * 3600 + int(part["minute"]) * 60 + Decimal(part["second"] or 0)
+        micros = _rounded(seconds * 1_000_000)
+        return 0, 0, -micros if part["sign"] == "-" else micros
+    unit = (part["unit"] or ("day" if follows else "second")).lower()
+    unit = _PLURALS.get(unit, unit)
+    if unit not in _MONTHS | _DAYS | _MICROS:
+        unit = unit.removesuffix("s")
+    if unit not in _MONTHS | _DAYS | _MICROS:
         raise _invalid("interval", text)
-    return _times(part["number"], unit)
+    return _amount(Decimal(part["number"]), unit)
 
 
-def _times(number: str, unit: str) -> timedelta:
-    """Exact: the fraction is of at most six digits."""
-    whole, _, fraction = number.lstrip("+-").partition(".")
-    value = int(whole or 0) * _UNITS[unit] + int(fraction.ljust(6, "0")) * _UNITS[unit] / 1_000_000
-    return -value if number.startswith("-") else value
+def _amount(number: Decimal, unit: str) -> Parts:
+    """Fractions as Postgres hands them down: of years to months, of months and days to days and the clock."""
+    whole = int(number)
+    match _MONTHS.get(unit):
+        case 1:
+            _, days, micros = _of_days((number - whole) * 30)
+            return whole, days, micros
+        case int(months):
+            return whole * months + _rounded((number - whole) * months), 0, 0
+    if unit in _DAYS:
+        return _of_days(number * _DAYS[unit])
+    return 0, 0, _rounded(number * _MICROS[unit])
+
+
+def _of_days(days: Decimal) -> Parts:
+    return 0, int(days), _rounded((days - int(days)) * _DAY_MICROS)
+
+
+def _rounded(number: Decimal) -> int:
+    return int(number.to_integral_value())
 
 
 def _invalid(name: str, text: str) -> Rejected:

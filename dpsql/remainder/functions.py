@@ -19,8 +19,10 @@ from duckdb.func import FunctionNullHandling
 
 from dpsql.compiler.public import literals
 from dpsql.errors import OUT_OF_RANGE, Rejected
+from dpsql.pgwire.times import parse_interval
 from dpsql.remainder import dates, numeric, text, text_forms, to_char
-from dpsql.types import Kind
+from dpsql.remainder.forms import interval_parts
+from dpsql.types import Interval, Kind
 
 _MARK = re.compile(r"dpsql\[(\w{5})\](.*)", re.DOTALL)
 
@@ -31,9 +33,9 @@ MACROS = (
     CASE WHEN x = 0 THEN error('dpsql[22012]division by zero') ELSE x END)[1]""",
     """pg_nullif(a, b) AS list_transform([{'a': a, 'b': b}], lambda x:
     CASE WHEN x['a'] = x['b'] THEN NULL ELSE x['a'] END)[1]""",
-    """pg_text_of_interval(i) AS list_transform([i], lambda x: pg_show_interval(
-    extract(year FROM x) * 12 + extract(month FROM x), extract(day FROM x),
-    (extract(hour FROM x) * 60 + extract(minute FROM x)) * 60000000 + extract(microsecond FROM x)))[1]""",
+    f"pg_text_of_interval(i) AS list_transform([i], lambda x: pg_show_interval({interval_parts('x')}))[1]",
+    """pg_interval_of_text(t) AS list_transform([pg_read_interval(t)], lambda x:
+    to_months(CAST(x[1] AS INTEGER)) + to_days(CAST(x[2] AS INTEGER)) + to_microseconds(x[3]))[1]""",
     """pg_epoch_us(i) AS list_transform([i], lambda x:
     (extract(year FROM x) * 31557600 + extract(month FROM x) * 2592000 + extract(day FROM x) * 86400
     + extract(hour FROM x) * 3600 + extract(minute FROM x) * 60) * 1000000 + extract(microsecond FROM x))[1]""",
@@ -109,6 +111,11 @@ def _lists(function: Callable[..., Any]) -> Callable[..., Any]:
         return None if made is None else numeric.show(made)
 
     return call
+
+
+def _interval_of_text(text: str) -> list[int]:
+    made = parse_interval(text)
+    return [made.months, made.days, made.micros]
 
 
 def _square_root(value: float) -> float:
@@ -235,7 +242,8 @@ _TEXTS: dict[str, Entry] = {
     "quote_literal": (text.quote_literal, (_TEXT,), _TEXT),
     "to_char_numeric": (lambda value, pattern: to_char.number(Decimal(value), pattern), (_TEXT, _TEXT), _TEXT),
     "to_char_float8": (to_char.float_number, ("DOUBLE", _TEXT), _TEXT),
-    "show_interval": (text_forms.interval, ("BIGINT", "BIGINT", "BIGINT"), _TEXT),
+    "read_interval": (_interval_of_text, (_TEXT,), "BIGINT[]"),
+    "show_interval": (lambda parts: str(Interval(*parts)), ("BIGINT[]",), _TEXT),
 }
 
 _DATES: dict[str, Entry] = {

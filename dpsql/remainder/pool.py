@@ -20,9 +20,9 @@ from dpsql.compiler.public import Remainder
 from dpsql.compiler.public.term import quote_name
 from dpsql.errors import CANCELLED, OUT_OF_RANGE, TOO_COMPLEX, Failed, Rejected
 from dpsql.remainder.deadlines import Watchdog
-from dpsql.remainder.forms import as_select, as_table, given
+from dpsql.remainder.forms import as_select, as_table, given, readable
 from dpsql.remainder.functions import decode_error, install
-from dpsql.types import Relation
+from dpsql.types import Kind, Relation
 
 _SETTINGS: dict[str, str] = {
     "threads": "1",
@@ -141,11 +141,12 @@ def _with_inputs(remainder: Remainder, inputs: Mapping[str, Relation]) -> tuple[
             select, values = as_select(inputs[name])
             definitions.append(f"{quote_name(name)} AS MATERIALIZED ({select})")
             parameters += values
+    asked = readable(remainder.sql, [column.type.kind is Kind.INTERVAL for column in remainder.columns])
     if not definitions:
-        return remainder.sql, parameters
+        return asked, parameters
     head = "WITH " + ", ".join(definitions)
-    more = remainder.sql.removeprefix("WITH ")
-    return f"{head}{' ' if more == remainder.sql else ', '}{more}", parameters
+    more = asked.removeprefix("WITH ")
+    return f"{head}{' ' if more == asked else ', '}{more}", parameters
 
 
 def explained(error: duckdb.Error) -> Rejected | Failed:

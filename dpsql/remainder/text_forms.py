@@ -57,23 +57,6 @@ def _positional(mantissa: str, exponent: int) -> str:
     return f"{sign}{whole}{'.' if fraction else ''}{fraction}"
 
 
-def interval(months: int, days: int, micros: int) -> str:
-    """`1 year 2 mons 3 days 04:05:06.5`."""
-    years, rest = (abs(months) // 12, abs(months) % 12) if months >= 0 else (-(abs(months) // 12), -(abs(months) % 12))
-    parts = [_counted(years, "year"), _counted(rest, "mon"), _counted(days, "day")]
-    if micros or not (months or days):
-        seconds, fraction = divmod(abs(micros), 1_000_000)
-        clock = f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
-        mixed = micros > 0 and (days < 0 or (days == 0 and months < 0))
-        sign = "-" if micros < 0 else ("+" if mixed else "")
-        parts.append(sign + clock + (f".{fraction:06d}".rstrip("0") if fraction else ""))
-    return " ".join(p for p in parts if p)
-
-
-def _counted(count: int, word: str) -> str:
-    return "" if not count else f"{count} {word}{'' if count == 1 else 's'}"
-
-
 def timestamp(value: datetime) -> str:
     text = value.strftime("%H:%M:%S") + (f".{value.microsecond:06d}".rstrip("0") if value.microsecond else "")
     return f"{value.year:04d}-{value.month:02d}-{value.day:02d} {text}"

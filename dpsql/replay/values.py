@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from datetime import date, datetime, time, timedelta
+from datetime import date, datetime, time
 from decimal import Decimal
 from typing import Any, Final
 from uuid import UUID
 
-from dpsql.types import Value
+from dpsql.types import Interval, Value
 
 Json = None | bool | int | str | list["Json"]
 
@@ -23,13 +23,13 @@ def _float(value: float) -> str:
     return "nan" if math.isnan(value) else value.hex()
 
 
-def _timedelta(value: timedelta) -> str:
-    return f"{value.days}:{value.seconds}:{value.microseconds}"
+def _interval(value: Interval) -> str:
+    return f"{value.months}:{value.days}:{value.micros}"
 
 
-def _parse_timedelta(text: str) -> timedelta:
-    days, seconds, microseconds = text.split(":")
-    return timedelta(int(days), int(seconds), int(microseconds))
+def _parse_interval(text: str) -> Interval:
+    months, days, micros = text.split(":")
+    return Interval(int(months), int(days), int(micros))
 
 
 _TO_TEXT: Final[dict[type, tuple[str, Callable[[Any], str]]]] = {
@@ -39,7 +39,7 @@ _TO_TEXT: Final[dict[type, tuple[str, Callable[[Any], str]]]] = {
     date: ("d", date.isoformat),
     datetime: ("t", datetime.isoformat),
     time: ("h", time.isoformat),
-    timedelta: ("i", _timedelta),
+    Interval: ("i", _interval),
     UUID: ("u", str),
 }
 
@@ -50,7 +50,7 @@ _FROM_TEXT: Final[dict[str, Callable[[str], Value]]] = {
     "d": date.fromisoformat,
     "t": datetime.fromisoformat,
     "h": time.fromisoformat,
-    "i": _parse_timedelta,
+    "i": _parse_interval,
     "u": UUID,
 }
 

@@ -19,7 +19,7 @@ from dpsql.compiler.statements import split
 from dpsql.errors import Rejected
 from dpsql.pgwire import values as wire
 from dpsql.pgwire.values import WireValue
-from dpsql.types import INT8, NUMERIC, TEXT, Column, Kind, Relation, SqlType
+from dpsql.types import INT8, NUMERIC, TEXT, Column, Interval, Kind, Relation, SqlType
 
 TRACES = Path(__file__).with_name("client_queries.sql")
 
@@ -34,6 +34,11 @@ def catalog() -> Iterator[Catalog]:
 def rows(catalog: Catalog, text: str, *parameters: WireValue) -> list[tuple[object, ...]]:
     assert catalog.is_catalog(text)
     return list(catalog.answer(text, tuple((TEXT, value) for value in parameters), CONTEXT).rows)
+
+
+def test_intervals_keep_their_months(catalog: Catalog) -> None:
+    found = rows(catalog, "SELECT interval '1 month -2 days' AS a, relname, NULL::interval AS b FROM pg_class LIMIT 1")
+    assert found[0][::2] == (Interval(1, -2), None)
 
 
 # --- routing -------------------------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from typing import Any
 
 import psycopg
 import sqlglot
+from psycopg.types.string import TextLoader
 
 from dpsql.compiler.public import Remainder, translate
 from dpsql.remainder import Pool
@@ -26,6 +27,7 @@ from dpsql.types import (
     TIMESTAMP,
     TIMESTAMPTZ,
     Column,
+    Interval,
     Kind,
     Relation,
     SqlType,
@@ -142,6 +144,7 @@ class Expected:
 
 
 def expected(connection: psycopg.Connection[Any], statement: str) -> Expected:
+    connection.adapters.register_loader("interval", TextLoader)  # psycopg's own counts 30 days for a month
     cursor = connection.execute(statement.encode())
     description = cursor.description or []
     columns = tuple(
@@ -178,6 +181,8 @@ def _row_key(row: tuple[Value, ...]) -> str:
 def _plain(value: Value) -> Value:
     if isinstance(value, datetime) and value.tzinfo is not None:
         return value.astimezone(UTC)
+    if isinstance(value, Interval):
+        return str(value)
     return round(value, 9) if isinstance(value, float) else value
 
 
@@ -186,6 +191,8 @@ def _same_row(left: tuple[Value, ...], right: tuple[Value, ...]) -> bool:
 
 
 def _same(left: Value, right: Value) -> bool:
+    if isinstance(right, Interval):
+        return left == str(right)
     if type(left) is not type(right):
         return False
     if isinstance(left, float) and isinstance(right, float):

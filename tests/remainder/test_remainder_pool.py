@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime
 from datetime import time as clock
 from decimal import Decimal
 from uuid import UUID
@@ -20,7 +20,7 @@ from dpsql.compiler.public import translate
 from dpsql.errors import Rejected
 from dpsql.remainder import Pool
 from dpsql.remainder.deadlines import Watchdog
-from dpsql.types import BOOL, FLOAT8, INT4, INT8, NUMERIC, TEXT, Column, Kind, Relation, SqlType, Value
+from dpsql.types import BOOL, FLOAT8, INT4, INT8, NUMERIC, TEXT, Column, Interval, Kind, Relation, SqlType, Value
 
 VALUES: list[tuple[SqlType, Value]] = [
     (BOOL, True),
@@ -38,7 +38,7 @@ VALUES: list[tuple[SqlType, Value]] = [
     (SqlType(Kind.TIME), clock(1, 2, 3, 400)),
     (SqlType(Kind.TIMESTAMP), datetime(2020, 1, 1, 2, 3, 4, 5)),
     (SqlType(Kind.TIMESTAMPTZ), datetime(2020, 1, 1, 2, 3, 4, 5, UTC)),
-    (SqlType(Kind.INTERVAL), timedelta(days=3, seconds=5)),
+    (SqlType(Kind.INTERVAL), Interval(-14, 3, 5_000_000)),
     (SqlType(Kind.UUID), UUID(int=7)),
     (SqlType(Kind.JSON), '{"a": 1}'),
     (SqlType(Kind.BYTEA), b"\x00\xff"),

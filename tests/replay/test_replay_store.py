@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from enum import Enum
 from fractions import Fraction
@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from dpsql.replay.key import fingerprint
 from dpsql.replay.store import from_bytes, to_bytes
-from dpsql.types import Release, Value
+from dpsql.types import Interval, Release, Value
 
 
 def unfolded(value: datetime) -> datetime:
@@ -40,7 +40,7 @@ VALUES = st.one_of(
     st.datetimes().map(unfolded),
     st.datetimes(timezones=st.just(UTC)).map(unfolded),
     st.times().map(lambda value: value.replace(fold=0)),
-    st.timedeltas(),
+    st.builds(Interval, st.integers(), st.integers(), st.integers()),
     st.uuids(),
 )
 RELEASES = st.builds(
@@ -131,7 +131,7 @@ APART: list[object] = [
     None, True, False, 0, 1, -1, 0.0, -0.0, 1.0, "1", "", "None", b"1", Decimal(1), Decimal("1.0"), Fraction(1), [],
     [[]], {}, frozenset(), [1, 2], [2, 1], ["1", "2"], [1, [2]], ["list", 1, 2], ["f", "0x0.0p+0"], {"a": 1},
     {"a": [1]}, {1: "a"}, frozenset({1, 2}), frozenset({"1", "2"}), date(2026, 1, 1), datetime(2026, 1, 1),
-    datetime(2026, 1, 1, tzinfo=UTC), time(0), timedelta(0), UUID(int=0), Color.RED, Color.BLUE, Other.RED, Scan("a"),
+    datetime(2026, 1, 1, tzinfo=UTC), time(0), Interval(), UUID(int=0), Color.RED, Color.BLUE, Other.RED, Scan("a"),
     Join("a"), Scan("a", ("b",)), Scan("ab"), Path("a"), "a",
 ]  # fmt: skip
 

@@ -7,9 +7,9 @@ through a node it does not know, and never needs to look at data.
 
 Where the answer is not Postgres's: text sorts by bytes (collation C); regular expressions are RE2's; double precision
 that overflows gives Infinity instead of 22003; after INTERSECT, EXCEPT and grouping sets, a numeric without a declared
-scale is shown without trailing zeros; dates end with the year 9999; a month in an interval that is shown counts 30
-days; there are no arrays, no recursion, and no volatile functions but now() and current_date; ORDER BY over a set
-operation takes output columns only. Where sqlglot reads date_part as EXTRACT, it is EXTRACT: a numeric.
+scale is shown without trailing zeros; dates end with the year 9999; there are no arrays, no
+recursion, and no volatile functions but now() and current_date; ORDER BY over a set operation takes output columns
+only. Where sqlglot reads date_part as EXTRACT, it is EXTRACT: a numeric.
 """
 
 from __future__ import annotations

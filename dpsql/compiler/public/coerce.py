@@ -18,7 +18,8 @@ from dpsql.compiler.public.scope import position_of
 from dpsql.compiler.public.storage import INTEGER_DIGITS, Digits, digits_of, duckdb_type
 from dpsql.compiler.public.term import Term, call, quote_text
 from dpsql.errors import NOT_SUPPORTED, TYPE_MISMATCH, Rejected
-from dpsql.types import INTERVAL, NUMERIC, TEXT, Kind, SqlType
+from dpsql.pgwire.times import parse_interval
+from dpsql.types import INTERVAL, NUMERIC, TEXT, Interval, Kind, SqlType
 
 CANNOT_CAST = "42846"
 
@@ -177,7 +178,7 @@ def _constant(text: str, target: SqlType, zone: str) -> tuple[str, Digits | None
         case Kind.TIMESTAMPTZ:
             return f"TIMESTAMP '{literals.parse_timestamptz(text, ZoneInfo(zone)).isoformat(' ')}'", None
         case Kind.INTERVAL:
-            return interval_constant(literals.parse_interval(text)), None
+            return interval_constant(parse_interval(text)), None
         case Kind.UUID:
             return f"CAST('{literals.parse_uuid(text)}' AS UUID)", None
         case Kind.TEXT | Kind.NAME | Kind.UNKNOWN:
@@ -186,9 +187,8 @@ def _constant(text: str, target: SqlType, zone: str) -> tuple[str, Digits | None
             raise Rejected(f"literals of type {name_of(target)} are not supported here", sqlstate=NOT_SUPPORTED)
 
 
-def interval_constant(span: literals.Span) -> str:
-    months, days, micros = span
-    return f"(to_months({months}) + to_days({days}) + to_microseconds({micros}))"
+def interval_constant(value: Interval) -> str:
+    return f"(to_months({value.months}) + to_days({value.days}) + to_microseconds({value.micros}))"
 
 
 def numeric_constant(value: Decimal) -> tuple[str, Digits | None]:
@@ -354,6 +354,7 @@ _OF_TEXT: dict[Kind, _Maker] = {
     Kind.DATE: _of_text("pg_date_of_text"),
     Kind.TIMESTAMP: _of_text("pg_timestamp_of_text"),
     Kind.TIMESTAMPTZ: _of_text("pg_timestamptz_of_text"),
+    Kind.INTERVAL: _of_text("pg_interval_of_text"),
 }
 
 

@@ -13,7 +13,6 @@ from dpsql.compiler.public.aggregates import aggregate_call, aggregate_name, ord
 from dpsql.compiler.public.coerce import cast, interval_constant, numeric_constant, unify
 from dpsql.compiler.public.conditions import condition
 from dpsql.compiler.public.functions import apply
-from dpsql.compiler.public.literals import parse_interval
 from dpsql.compiler.public.nodes import function_of
 from dpsql.compiler.public.operators import (
     arithmetic,
@@ -31,6 +30,7 @@ from dpsql.compiler.public.term import Term, call, join_terms, quote_text
 from dpsql.compiler.public.type_names import declared_type
 from dpsql.compiler.public.windows import window_call
 from dpsql.errors import GROUPING, SYNTAX, Rejected
+from dpsql.pgwire.times import parse_interval
 from dpsql.types import BOOL, DATE, INT4, INT8, INTERVAL, NUMERIC, TEXT, TIMESTAMPTZ, UNKNOWN, Kind
 
 Maker = Callable[[exp.Expr, Scope], Term]
@@ -236,7 +236,7 @@ def _concatenate(node: exp.Expr, scope: Scope) -> Term:
 
 
 def _interval(node: exp.Expr, _scope: Scope) -> Term:
-    only(node, "this", "unit")
+    only(node, "this", "unit", "fraction_in_string")
     if not isinstance(node.this, exp.Literal):
         raise unsupported(node)
     unit = node.args.get("unit")

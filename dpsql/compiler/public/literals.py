@@ -26,29 +26,9 @@ _TIME = re.compile(r"(\d{1,2}):(\d{2})(?::(\d{2})(?:\.(\d{1,9}))?)?")
 _MOMENT = re.compile(
     r"(?P<date>\d+-\d+-\d+|\d{8})(?:(?:\s+|T)(?P<time>\d{1,2}:[\d:.]+)\s*(?P<zone>Z|z|UTC|[+-]\d{1,2}(?::?\d{2})?)?)?"
 )
-_PART = re.compile(r"([+-]?\d+(?:\.\d+)?)\s*([a-z]+)")
-_CLOCK = re.compile(r"([+-]?)(\d+):(\d{2})(?::(\d{2}(?:\.\d+)?))?(?![\d:])")
 
 _TRUE = {"t", "tr", "tru", "true", "y", "ye", "yes", "on", "1"}
 _FALSE = {"f", "fa", "fal", "fals", "false", "n", "no", "of", "off", "0"}
-
-_MONTHS = {"year": 12, "yr": 12, "y": 12, "mon": 1, "month": 1, "decade": 120, "century": 1200, "millennium": 12000}
-_DAYS = {"day": 1, "d": 1, "week": 7, "w": 7}
-_MICROS = {
-    "hour": 3_600_000_000,
-    "hr": 3_600_000_000,
-    "h": 3_600_000_000,
-    "minute": 60_000_000,
-    "min": 60_000_000,
-    "m": 60_000_000,
-    "second": 1_000_000,
-    "sec": 1_000_000,
-    "s": 1_000_000,
-    "millisecond": 1_000,
-    "ms": 1_000,
-    "microsecond": 1,
-    "us": 1,
-}
 
 
 def _bad(kind: str, text: str, sqlstate: str = BAD_TEXT) -> Rejected:
@@ -167,51 +147,3 @@ def _offset(zone: str | None) -> timedelta | None:
     hours, minutes = (int(digits[:-2]), int(digits[-2:])) if len(digits) > 2 else (int(digits), 0)
     offset = timedelta(hours=hours, minutes=minutes)
     return -offset if zone[0] == "-" else offset
-
-
-Span = tuple[int, int, int]
-"""An interval: months, days, microseconds."""
-
-
-def parse_interval(text: str) -> Span:
-    """The verbose form (`1 day 2 hours ago`) and clocks (`1 day 02:00:00`)."""
-    rest = text.strip().lower().lstrip("@").strip()
-    ago = rest.endswith(" ago")
-    rest = rest.removesuffix(" ago")
-    total, seen = (0, 0, 0), False
-    while rest:
-        found = _CLOCK.match(rest) or _PART.match(rest)
-        if not found:
-            raise _bad("interval", text, BAD_DATETIME)
-        total, seen = _add(total, _span(found, text)), True
-        rest = rest[found.end() :].lstrip(" ,")
-    if not seen:
-        raise _bad("interval", text, BAD_DATETIME)
-    return (-total[0], -total[1], -total[2]) if ago else total
-
-
-def _add(left: Span, right: Span) -> Span:
-    return (left[0] + right[0], left[1] + right[1], left[2] + right[2])
-
-
-def _span(found: re.Match[str], text: str) -> Span:
-    if found.re.pattern == _CLOCK.pattern:
-        seconds = Decimal(int(found[2]) * 3600 + int(found[3]) * 60) + Decimal(found[4] or 0)
-        micros = int((seconds * 1_000_000).to_integral_value())
-        return (0, 0, -micros if found[1] == "-" else micros)
-    amount, word = Decimal(found[1]), found[2]
-    unit = word if word in _MONTHS or word in _DAYS or word in _MICROS else word.removesuffix("s")
-    unit = {"centurie": "century", "millennia": "millennium"}.get(unit, unit)
-    if unit in _MONTHS:
-        months = amount * _MONTHS[unit]
-        return _add((int(months), 0, 0), _days((months - int(months)) * 30 if _MONTHS[unit] == 1 else Decimal(0)))
-    if unit in _DAYS:
-        return _days(amount * _DAYS[unit])
-    if unit in _MICROS:
-        return (0, 0, int((amount * _MICROS[unit]).to_integral_value()))
-    raise _bad("interval", text, BAD_DATETIME)
-
-
-def _days(days: Decimal) -> Span:
-    whole = int(days)
-    return (0, whole, int(((days - whole) * 86_400_000_000).to_integral_value()))

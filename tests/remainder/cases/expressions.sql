@@ -131,4 +131,16 @@ SELECT extract(epoch from interval '1 day 2 hours'), extract(day from interval '
 SELECT age(timestamp '2020-03-01', timestamp '2020-01-15')
 SELECT date_bin('15 minutes', at, timestamp '2001-01-01') FROM cal
 SELECT (interval '1 day')::text, '1 day 02:03:04.5'::interval::text, (at - timestamp '2020-01-01')::text FROM cal
+SELECT interval '1 month', interval '1 year 2 mons 3 days 04:05:06', interval '-14 mons +3 days -04:05:06.5', interval '90 hours', interval '0'::text
+SELECT date '2013-01-31' + interval '1 month', timestamp '2020-03-31 10:00' - interval '1 mon 1 day', interval '1 year' - interval '1 month'
+SELECT interval '1.5 months', interval '1.5 years', interval '1.25 days', interval '2.5 weeks', interval '0.1 decades', interval '1.5 hours ago', interval '@ 1 year -2 mons'
+SELECT interval 'P1Y2M3DT4H5M6.7S', interval 'P1.5M', interval 'PT-90M', interval '1 century', interval '2 millennia', '-1 days +02:03:00'::interval
+SELECT interval '1 month' * 1.5, interval '1 year' / 5, -interval '1 mon 2 days', interval '1 month' * a0 AS spans FROM r1
+SELECT age(at, timestamp '2018-11-30 12:00') AS since, age(timestamp '2018-11-30', at) AS before FROM cal ORDER BY since
+SELECT id, at - timestamp '2020-01-01 23:00' AS gone, NULL::interval AS none FROM cal ORDER BY gone DESC NULLS LAST, id
+SELECT CASE WHEN a0 > 10 THEN interval '1 month' ELSE interval '40 days' END AS span, COUNT(*) FROM r1 GROUP BY 1 ORDER BY 1
+SELECT max(span), min(span) FROM (SELECT interval '1 month' * a0 AS span FROM r1) AS s
+SELECT interval '1 month' AS a, interval '30 days' AS a UNION ALL SELECT interval '2 months', NULL
+SELECT interval '1 month' = interval '30 days', interval '1 month' > interval '29 days', greatest(interval '1 month', interval '29 days')
+WITH s AS (SELECT k0, interval '1 month' * a0 AS span FROM r1) SELECT k0, span FROM s ORDER BY span DESC NULLS FIRST, k0 NULLS LAST LIMIT 3
 SELECT isfinite(day), isfinite(at) FROM cal
