@@ -56,11 +56,16 @@ def terms(policy: Policy) -> Terms:
         found[f"privacy.{name}"] = _text(getattr(privacy, name))
     found |= _budget("privacy.budget", privacy.budget)
     for name, table in policy.tables.items():
-        found |= _table(f"tables.{name}", table)
+        found |= _table(f"tables.{_dotless(name)}", table)
     found |= {f"views.{name}": text for name, text in policy.views.items()}
     for name, role in policy.roles.items():
-        found |= _role(f"roles.{name}", role)
+        found |= _role(f"roles.{_dotless(name)}", role)
     return found | {f"users.{name}": user.role for name, user in policy.users.items()}
+
+
+def _dotless(name: str) -> str:
+    """A table's or a role's name as one part of a term's: what stands behind a dot tells what the term is."""
+    return name.replace("%", "%25").replace(".", "%2E")
 
 
 def _text(value: object) -> str:
@@ -120,7 +125,9 @@ def _whom(name: str, old: Terms, new: Terms) -> str:
     section, _, rest = name.partition(".")
     if section == "roles":
         role = rest.rpartition(".")[0].removesuffix(".budget")
-        users = sorted({key[6:] for terms in (old, new) for key in terms if key[:6] == "users." and terms[key] == role})
+        users = sorted(
+            {key[6:] for terms in (old, new) for key in terms if key[:6] == "users." and _dotless(terms[key]) == role}
+        )
         return ", ".join(users) or "nobody yet"
     return "" if section == "users" else "everybody"
 
@@ -145,10 +152,11 @@ def _account_changes(before: str | None, after: str | None, old: Terms, new: Ter
     """A user known before whose new role counts their spending in another account, or allows more."""
     if before is None or after is None:
         return False
-    shared = {old.get(f"roles.{before}.shared"), new.get(f"roles.{after}.shared")} != {"False"}
-    parts = ("budget.epsilon", "budget.delta")
-    more = any(_number(new.get(f"roles.{after}.{p}")) > _number(old.get(f"roles.{before}.{p}")) for p in parts)
-    return shared or more or new.get(f"roles.{after}.window") != old.get(f"roles.{before}.window")
+    was, now = f"roles.{_dotless(before)}", f"roles.{_dotless(after)}"
+    shared = {old.get(f"{was}.shared"), new.get(f"{now}.shared")} != {"False"}
+    pairs = {part: (old.get(f"{was}.{part}"), new.get(f"{now}.{part}")) for part in _RIGHTS}
+    more = any(one != other and _allows_more(part, one, other) for part, (one, other) in pairs.items())
+    return shared or more or new.get(f"{now}.window") != old.get(f"{was}.window")
 
 
 def _exposes(name: str, before: str | None, after: str | None) -> bool:
@@ -159,8 +167,11 @@ def _exposes(name: str, before: str | None, after: str | None) -> bool:
     if after is None:
         return False
     if name.count(".") > 1:
-        return before is not None and _RESPONSE in after
+        return _RESPONSE in after
     return after == "public" or before is not None
+
+
+_RIGHTS: Final = ("budget.epsilon", "budget.delta", "max_epsilon", "tables", "owner")
 
 
 def _allows_more(part: str, before: str | None, after: str | None) -> bool:

@@ -101,6 +101,47 @@ def test_what_changes(old: str, new: str, told: str, weaker: bool, tmp_path: Pat
     assert (refusal(found, accepted=True) is not None) == found[0].fixed
 
 
+@pytest.mark.parametrize("name", ["codes", "codes.key", "a.b", "a%2Eb", "codes.columns.age"])
+def test_names_with_dots_hide_nothing(name: str, tmp_path: Path) -> None:
+    """Terms are named with dots between their parts: a table's or a role's own name must not look like one."""
+    private, public = f'  "{name}": {{unit: uid, columns: {{}}}}', f'  "{name}": {{public: true}}'
+    extra = "" if name == "codes" else "\n  codes: {unit: uid, columns: {age: {type: integer}}}"
+    old = written(tmp_path, ("  codes: {unit: uid, columns: {}}", private + extra), ("single", f'"{name}"'))
+    before = terms(load(old))
+    text = old.read_text()
+    for edit in ((private, public), ("{budget: {epsilon: 2, delta: 1e-6}}", "{budget: {epsilon: 3, delta: 1e-6}}")):
+        assert edit[0] in text
+        new = tmp_path / "new.yaml"
+        new.write_text(text.replace(*edit))
+        (change,) = changes(before, terms(load(new)))
+        assert change.weaker, change
+        assert change.whom == ("everybody" if edit[0] is private else "bob")
+
+
+@pytest.mark.parametrize(
+    ("roles", "weaker"),
+    [
+        ("analyst: {budget: {epsilon: 2, delta: 1e-6}, tables: [people]}", True),
+        ("analyst: {budget: {epsilon: 2, delta: 1e-6}, max_epsilon: 1}", True),
+        ("analyst: {budget: {epsilon: 2, delta: 1e-6}}", False),
+    ],
+)
+def test_another_role_allows_more(roles: str, weaker: bool, tmp_path: Path) -> None:
+    """What a role may not be given unasked, a user may not be given by another role either."""
+    old = POLICY[POLICY.index("  analyst: {") : POLICY.index("  single:")]
+    before = edited(tmp_path, (old, f"  {roles}\n"))
+    after = edited(tmp_path, (old, f"  {roles}\n"), ("alice: {role: analyst", "alice: {role: single"))
+    (change,) = changes(terms(before), terms(after))
+    assert change.weaker == weaker
+
+
+def test_a_new_column_with_free_counts_is_weaker(tmp_path: Path) -> None:
+    response = "columns: {age: {type: text, randomized_response: {epsilon: 1, values: [a, b]}}}"
+    after = edited(tmp_path, ("codes: {unit: uid, columns: {}}", f"codes: {{unit: uid, {response}}}"))
+    (change,) = changes(terms(load(written(tmp_path))), terms(after))
+    assert change.weaker
+
+
 def test_nothing_changes_and_no_secret_is_told(tmp_path: Path) -> None:
     policy = load(written(tmp_path))
     assert changes(terms(policy), terms(policy)) == ()
