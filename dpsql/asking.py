@@ -6,6 +6,7 @@ Decides what a user may set and what a statement of theirs may cost. Nothing her
 from __future__ import annotations
 
 from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
 from typing import TypedDict
 
 from dpsql.compiler import Terms
@@ -75,9 +76,38 @@ def terms_of(schema: Schema, asker: Asker, settings: Settings) -> Terms:
             hint=f"SET dpsql.max_groups = {largest} or less.",
         )
     delta = min(asker.budget.delta, schema.policy.privacy.budget.delta)
+    for name, value in settings.stated:
+        _check_delta(value, delta) if name == "delta" else _check_unit(value, schema.policy)
     largest_epsilon = most or min(asker.budget.epsilon, schema.policy.privacy.budget.epsilon)
     error, bars = settings.max_error, settings.error_bars
     return Terms(epsilon, delta, settings.mechanism, settings.max_groups, error, largest_epsilon, bars)
+
+
+def _check_delta(value: str, used: Decimal) -> None:
+    """A statement's own delta may say less than the policy's, never more."""
+    try:
+        asked = Decimal(value)
+    except InvalidOperation:
+        asked = Decimal(-1)
+    if not asked.is_finite() or not 0 <= asked < 1:
+        raise Rejected(f"delta must be a number from 0 to 1, not {value}", sqlstate=BAD_PARAMETER)
+    if asked < used:
+        raise Rejected(
+            f"delta {value} is below {used:.2g}, at which epsilon is read here",
+            sqlstate=BAD_PARAMETER,
+            hint="Leave delta out: the policy fixes it. A smaller epsilon makes a statement more private.",
+        )
+
+
+def _check_unit(value: str, policy: Policy) -> None:
+    columns = sorted({t.unit for t in policy.tables.values() if isinstance(t.unit, str)})
+    if value.lower().rsplit(".", 1)[-1] not in columns:
+        shown = f"the policy protects each {policy.privacy.unit}" + (f" ({', '.join(columns)})" if columns else "")
+        raise Rejected(
+            f'"{value}" is not the privacy unit: {shown}',
+            sqlstate=BAD_PARAMETER,
+            hint="Leave privacy_unit_column out: the policy fixes the unit for every statement.",
+        )
 
 
 def limits_for(policy: Policy, asker: Asker) -> tuple[LimitsOf, Limits]:

@@ -27,6 +27,9 @@ FLOAT_REACH = Fraction(10**15)
 FLOAT_GRAIN = Fraction(1, 10**30)
 """Binary floats are read within +-10^15, and below 10^-30 as 0, wherever they take part in arithmetic."""
 
+LEAST_EXPONENT, LARGEST_EXPONENT = -69, 34
+"""EXP is computed between these: e^-69 is above 10^-30, e^34 below 10^15."""
+
 
 @dataclass(frozen=True, slots=True)
 class Domain:
@@ -88,11 +91,12 @@ Op = Literal[
     "and", "or", "not",
     "eq", "ne", "lt", "le", "gt", "ge", "is_null", "distinct", "is_true", "is_false", "in", "like", "ilike",
     "add", "sub", "mul", "div", "idiv", "mod", "neg", "abs", "floor", "ceil", "round", "trunc", "sign", "sqrt", "ln",
-    "coalesce", "nullif", "least", "greatest",
+    "exp", "coalesce", "nullif", "least", "greatest",
     "date_trunc", "date_bin", "extract", "add_interval", "date_diff", "from_epoch",
     "to_int", "to_float", "to_numeric", "to_date", "to_timestamp", "bool_to_int", "to_text",
     "lower", "upper", "length", "substring", "right", "concat", "row", "trim", "ltrim", "rtrim", "lpad", "rpad",
-    "replace", "split_part", "position", "to_char",
+    "replace", "split_part", "position", "to_char", "left", "translate", "md5",
+    "text_to_int", "text_to_float", "text_to_date", "text_to_timestamp",
 ]  # fmt: skip
 
 
@@ -251,7 +255,7 @@ class Aggregation:
     `unit`: the name of the unit's column in `input`, None when every row is its own unit and no row multiplies.
     `one_group`: the SQL guarantees that a unit has rows in at most one group. `one_row`: at most one row in all.
     `depends_on`: indices of the public relations that must be computed first. `preserved`: an outer join keeps the rows
-    of a public table, so every key must be public.
+    of a public table, so every key must be public. `pairs`: aggregates whose covariance is read.
     """
 
     input: Node
@@ -266,6 +270,7 @@ class Aggregation:
     depends_on: tuple[int, ...] = ()
     tables: tuple[str, ...] = ()
     preserved: bool = False
+    pairs: tuple[tuple[int, int], ...] = ()
 
 
 def children(expr: Expr) -> tuple[Expr, ...]:

@@ -15,7 +15,19 @@ from decimal import Decimal
 from fractions import Fraction
 from functools import reduce
 
-from dpsql.compiler.algebra import FLOAT_GRAIN, FLOAT_REACH, Bound, Call, Col, Domain, Expr, Lit, canonical
+from dpsql.compiler.algebra import (
+    FLOAT_GRAIN,
+    FLOAT_REACH,
+    LARGEST_EXPONENT,
+    LEAST_EXPONENT,
+    Bound,
+    Call,
+    Col,
+    Domain,
+    Expr,
+    Lit,
+    canonical,
+)
 from dpsql.policy.schema import SchemaColumn
 from dpsql.types import Kind, SqlType, Value
 
@@ -168,6 +180,21 @@ def absolute(a: Domain) -> Domain:
     largest = max(abs(a.lower), abs(a.upper))
     smallest = Fraction(0) if a.lower <= 0 <= a.upper else min(abs(a.lower), abs(a.upper))
     return Domain(smallest, largest, nullable=a.nullable, reach=a.reach, grain=a.grain)
+
+
+def exponential(a: Domain) -> Domain:
+    """The interval of EXP, a little wider than exact, within what it is computed in."""
+    lower, upper = (None if x is None else _exponential(x) for x in (a.lower, a.upper))
+    lower = None if lower is None else lower * (1 - _SLACK)
+    upper = None if upper is None else upper * (1 + _SLACK)
+    return Domain(lower, upper, nullable=a.nullable, reach=FLOAT_REACH, grain=FLOAT_GRAIN)
+
+
+_SLACK = Fraction(1, 10**9)
+
+
+def _exponential(x: Fraction) -> Fraction:
+    return Fraction(math.exp(max(min(float(x), LARGEST_EXPONENT), LEAST_EXPONENT)))
 
 
 def root(a: Domain, op: str) -> Domain:

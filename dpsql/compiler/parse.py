@@ -14,6 +14,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 from sqlglot.parsers.postgres import PostgresParser
 
+from dpsql.compiler import grammar
 from dpsql.compiler.tokens import TokenKind, scan
 from dpsql.errors import NOT_SUPPORTED, SYNTAX, TOO_COMPLEX, Rejected
 
@@ -28,6 +29,7 @@ PostgresParser.FUNCTIONS |= {
     "VAR": exp.Variance.from_arg_list,
     "STD": exp.Stddev.from_arg_list,
 }
+grammar.teach()
 
 
 def parse(text: str) -> exp.Query:
@@ -43,6 +45,7 @@ def parse(text: str) -> exp.Query:
         raise Rejected("One statement is expected here.", sqlstate=SYNTAX)
     tree = found[0]
     _check_height(tree)
+    tree = grammar.plain(tree)
     while isinstance(tree, exp.Subquery | exp.Paren) and not tree.args.get("alias") and _is_bare(tree):
         tree = tree.this
     if not isinstance(tree, exp.Query):

@@ -315,9 +315,10 @@ def _query(text: str, tokens: tuple[Token, ...]) -> Select:
 
 
 def _opens_options(tokens: tuple[Token, ...], at: int) -> bool:
+    """SELECT WITH DIFFERENTIAL_PRIVACY, or ANONYMIZATION as it was called before."""
     ahead = tokens[at : at + 3]
-    words = ("select", "with", "differential_privacy")
-    return len(ahead) == 3 and all(token.is_word(word) for token, word in zip(ahead, words, strict=True))
+    words = (("select",), ("with",), ("differential_privacy", "anonymization"))
+    return len(ahead) == 3 and all(token.is_word(*word) for token, word in zip(ahead, words, strict=True))
 
 
 def _options(text: str, rest: tuple[Token, ...], stop: int) -> tuple[tuple[tuple[str, str], ...], int]:

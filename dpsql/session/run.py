@@ -14,6 +14,7 @@ from dpsql.compiler.kinds import Statement
 from dpsql.errors import NOT_PERMITTED, Rejected
 from dpsql.pgwire import values as wire
 from dpsql.session import commands, settings
+from dpsql.session.options import with_options
 from dpsql.session.ports import Description, WireParameters
 from dpsql.session.prepared import Portal, Prepared, Result
 from dpsql.session.state import State
@@ -68,7 +69,7 @@ def describe(state: State, statement: Statement, types: Types) -> Description | 
 def _describe_query(state: State, query: kinds.Select, types: Types) -> Description:
     if state.catalog.is_catalog(query.text):
         return state.catalog.describe(query.text, types, state.context())
-    values = settings.with_options(state.transaction.values, query.options)
+    values = with_options(state.transaction.values, query.options)
     return state.engine.describe(state.user, query.text, query.offset, settings.for_engine(values), types)
 
 
@@ -126,7 +127,7 @@ def _executable(state: State, name: str) -> Prepared:
 def _run_query(state: State, query: kinds.Select, parameters: WireParameters) -> Result:
     if state.catalog.is_catalog(query.text):
         return Result("SELECT", state.catalog.answer(query.text, parameters, state.context(), state.cancel), True)
-    values = settings.with_options(state.transaction.values, query.options)
+    values = with_options(state.transaction.values, query.options)
     answer = state.engine.answer(
         state.user,
         query.text,
@@ -143,7 +144,7 @@ def _run_query(state: State, query: kinds.Select, parameters: WireParameters) ->
 
 def _explain(state: State, statement: kinds.Explain, parameters: WireParameters) -> Result:
     query = statement.query
-    values = settings.with_options(state.transaction.values, query.options)
+    values = with_options(state.transaction.values, query.options)
     relation = state.engine.explain(
         state.user, query.text, query.offset, settings.for_engine(values), parameters, statement.format
     )

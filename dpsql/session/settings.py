@@ -325,6 +325,11 @@ _REPORTED_FIXED = (
 # --- what the engine reads -----------------------------------------------------------------------------------------
 
 
+STATED = "stated."
+"""Before the name of an option that repeats what the policy fixes; no setting has such a name."""
+_REPEATED = ("delta", "privacy_unit_column")
+
+
 def for_engine(values: Values) -> Settings:
     timeout = values["statement_timeout"]
     return Settings(
@@ -336,6 +341,7 @@ def for_engine(values: Values) -> Settings:
         notices=wants_notices(values),
         statement_timeout=None if timeout == "0" else _seconds(timeout),
         error_bars=values["dpsql.error_bars"] == "on",
+        stated=tuple((name, values[STATED + name]) for name in sorted(_REPEATED) if STATED + name in values),
     )
 
 
@@ -351,19 +357,3 @@ def _seconds(text: str) -> float:
     match = _DURATION.fullmatch(text)
     return float(Decimal(match[1]) * _UNITS[match[2] or "ms"] / 1000) if match else 0.0
 
-
-_OPTIONS = {"epsilon": "dpsql.epsilon", "max_groups_contributed": "dpsql.max_groups"}
-
-
-def with_options(values: Values, options: tuple[tuple[str, str], ...]) -> Values:
-    """The settings for one statement that says SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (...)."""
-    for name, value in options:
-        if name not in _OPTIONS:
-            raise Rejected(
-                f'option "{name}" is not supported',
-                hint=f"Options are {' and '.join(_OPTIONS)}; the policy fixes the unit, delta and all else.",
-            )
-        values = assign(values, _OPTIONS[name], value, values)
-        if name == "epsilon":
-            values = {**values, "dpsql.max_error": OWN}
-    return values

@@ -134,14 +134,16 @@ def test_settings_reach_the_engine() -> None:
 def test_options_clause_is_for_one_statement() -> None:
     client = Client()
     client.query("SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (epsilon = 0.5, max_groups_contributed = 2) 1; SELECT 2")
-    (_, first, _), (_, second, _) = client.engine.calls
-    assert (str(first.epsilon), first.max_groups) == ("0.5", 2)
+    client.query("SELECT WITH ANONYMIZATION OPTIONS (kappa = 1, delta = 1e-9, privacy_unit_column = uid) 3")
+    (_, first, _), (_, second, _), (_, third, _) = client.engine.calls
+    assert (str(first.epsilon), first.max_groups, first.stated) == ("0.5", 2, ())
     assert (second.epsilon, second.max_groups) == (None, None)
+    assert (third.max_groups, third.stated) == (1, (("delta", "1e-9"), ("privacy_unit_column", "uid")))
 
 
 @pytest.mark.parametrize(
     "option",
-    ["delta = 1e-9", "privacy_unit_column = x", "epsilon = 'NaN'", "epsilon = 0", "max_groups_contributed = 0"],
+    ["max_rows_contributed = 3", "k_threshold = 20", "epsilon = 'NaN'", "epsilon = 0", "max_groups_contributed = 0"],
 )
 def test_options_that_are_refused(option: str) -> None:
     client = Client()

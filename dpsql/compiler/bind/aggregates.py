@@ -10,6 +10,7 @@ from sqlglot import exp
 
 from dpsql.compiler.algebra import Aggregate, AggregateKind, Call, Col, Expr, Lit, columns_of, is_constant
 from dpsql.compiler.bind.choices import choice, chooses
+from dpsql.compiler.bind.contributions import within
 from dpsql.compiler.bind.expr import Context, bind, bind_condition
 from dpsql.compiler.bind.scope import Source
 from dpsql.compiler.bind.text import row
@@ -25,7 +26,7 @@ SUPPORTED = (
 
 
 def aggregate(node: exp.Expr, condition: exp.Expr | None, source: Source, context: Context) -> Aggregate:
-    made = _bound_aggregate(node, condition, source, context)
+    made = _bound_aggregate(within(node, source, context), condition, source, context)
     strict = made.argument is not None and _null_with(made.argument, source.tables)
     if source.preserved and not strict:
         raise refuse(
@@ -40,7 +41,8 @@ _STRICT = (
     "add", "sub", "mul", "div", "idiv", "mod", "neg", "abs", "floor", "ceil", "round", "trunc", "sign", "extract",
     "date_trunc", "add_interval", "date_diff", "to_int", "to_float", "to_numeric", "to_date", "to_timestamp",
     "date_bin", "to_text", "to_char", "lower", "upper", "length", "substring", "right", "concat", "trim", "ltrim",
-    "rtrim", "lpad", "rpad", "replace", "split_part", "position",
+    "rtrim", "lpad", "rpad", "replace", "split_part", "position", "exp", "left", "translate", "md5", "text_to_int",
+    "text_to_float", "text_to_date", "text_to_timestamp",
 )  # fmt: skip
 
 

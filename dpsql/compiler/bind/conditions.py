@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
-
 from sqlglot import exp
 
+from dpsql.compiler import patterns
 from dpsql.compiler.algebra import Expr, Lit, Op
 from dpsql.compiler.bind.context import (
     Context,
@@ -26,9 +25,12 @@ from dpsql.types import BOOL, TEXT, Kind
 def _comparison(op: Op) -> Rule:
     def rule(node: exp.Expr, context: Context) -> Expr:
         only(node, "expression")
-        other = unwrap(node.args["expression"])
-        if isinstance(other, exp.Any) and op == "eq":
-            return _any(node, other, context)
+        quantifier = _quantifier(node.args["expression"])
+        if quantifier is not None:
+            return _quantified(node, quantifier, context)
+        left, right = _row(node.this), _row(node.args["expression"])
+        if left is not None or right is not None:
+            return _rows_compared(node, left, right, context)
         a, b = pair(node.this, node.args["expression"], context)
         comparable(a, b, node)
         return boolean(op, a, b)
@@ -36,12 +38,64 @@ def _comparison(op: Op) -> Rule:
     return rule
 
 
-def _any(node: exp.Expr, other: exp.Any, context: Context) -> Expr:
-    """x = ANY(ARRAY[...]) is an IN list."""
-    array = unwrap(other.this)
-    if isinstance(array, exp.Array):
-        return _in(exp.In(this=node.this.copy(), expressions=[e.copy() for e in array.expressions]), context)
-    raise refuse("= ANY(...) takes ARRAY[...] of constants here", node)
+def _quantifier(node: exp.Expr) -> str | None:
+    """ "any" or "all", where the right side of an operator is such a list."""
+    node = unwrap(node)
+    if isinstance(node, exp.Any):
+        return "any"
+    name = str(node.this).lower() if isinstance(node, exp.Anonymous) else ""
+    return {"some": "any", "all": "all"}.get(name)
+
+
+def _quantified(node: exp.Expr, quantifier: str, context: Context) -> Expr:
+    """x op ANY (ARRAY[...]) or ALL: the operator for each element; = ANY is an IN list."""
+    listed = unwrap(node.args["expression"])
+    array = unwrap(listed.this if isinstance(listed, exp.Any) else listed.expressions[0])
+    if isinstance(array, exp.Tuple | exp.Array) and array.expressions:
+        if isinstance(node, exp.EQ) and quantifier == "any":
+            return _in(exp.In(this=node.this.copy(), expressions=[e.copy() for e in array.expressions]), context)
+        made = []
+        for element in array.expressions:
+            single = node.copy()
+            single.set("expression", element.copy())
+            made.append(bind_condition(single, context))
+        return boolean("or" if quantifier == "any" else "and", *made)
+    raise refuse(
+        f"{quantifier.upper()} takes ARRAY[...] of constants here",
+        node,
+        hint="Write x = ANY (ARRAY['a', 'b']), x IN ('a', 'b'), or x IN (SELECT ...).",
+    )
+
+
+def _row(node: exp.Expr) -> list[exp.Expr] | None:
+    """The parts of (a, b) or ROW(a, b)."""
+    node = unwrap(node)
+    if isinstance(node, exp.Tuple):
+        return node.expressions
+    return node.expressions if isinstance(node, exp.Anonymous) and str(node.this).lower() == "row" else None
+
+
+_STRICT: dict[type[exp.Expr], type[exp.Expr]] = {exp.LTE: exp.LT, exp.GTE: exp.GT}
+
+
+def _rows_compared(node: exp.Expr, left: list[exp.Expr] | None, right: list[exp.Expr] | None, context: Context) -> Expr:
+    """(a, b) < (c, d), as Postgres compares rows: by the first parts that differ."""
+    if left is None or right is None or len(left) != len(right) or not left:
+        raise refuse("both sides of a comparison of rows must have the same number of parts", node, sqlstate=SYNTAX)
+
+    def compared(kind: type[exp.Expr], i: int) -> Expr:
+        return bind_condition(kind(this=left[i].copy(), expression=right[i].copy()), context)
+
+    places = range(len(left))
+    if isinstance(node, exp.EQ | exp.NEQ):
+        parts = [compared(type(node), i) for i in places]
+        return boolean("and" if isinstance(node, exp.EQ) else "or", *parts) if len(parts) > 1 else parts[0]
+    found = compared(type(node), len(left) - 1)
+    for i in reversed(places[:-1]):
+        found = boolean(
+            "or", compared(_STRICT.get(type(node), type(node)), i), boolean("and", compared(exp.EQ, i), found)
+        )
+    return found
 
 
 def _connector(op: Op) -> Rule:
@@ -110,9 +164,13 @@ def _in(node: exp.Expr, context: Context) -> Expr:
     only(node, "expressions", "query", "negate")
     if node.args.get("query") is not None:
         return _in_query(node, context, negated=bool(node.args.get("negate")))
-    rows = unwrap(node.this)
-    if isinstance(rows, exp.Tuple):
-        found = _row_in(node, rows, node.args["expressions"], context)
+    if len(node.expressions) == 1 and isinstance(node.expressions[0], exp.Values):
+        rows = [_row(each) or [each] for each in node.expressions[0].expressions]
+        listed = [exp.Tuple(expressions=[p.copy() for p in r]) if len(r) > 1 else r[0].copy() for r in rows]
+        return _in(exp.In(this=node.this.copy(), expressions=listed, negate=node.args.get("negate")), context)
+    parts = _row(node.this)
+    if parts is not None:
+        found = _row_in(node, parts, node.args["expressions"], context)
     else:
         found = _in_list(node, bind(node.this, context), context)
     return boolean("not", found) if node.args.get("negate") else found
@@ -146,32 +204,91 @@ def _in_list(node: exp.Expr, subject: Expr, context: Context) -> Expr:
 def _like(op: Op) -> Rule:
     def rule(node: exp.Expr, context: Context) -> Expr:
         only(node, "expression", "negate")
-        subject = typed(bind(node.this, context), TEXT, node.this, context)
-        pattern = typed(bind(node.args["expression"], context), TEXT, node, context)
-        if subject.type.kind is not Kind.TEXT or not isinstance(pattern, Lit):
-            raise refuse("LIKE takes a text column and a constant pattern", node)
-        text = str(pattern.value) if pattern.value is not None else ""
-        if _dangling_escape(text):
+        quantifier = _quantifier(node.args["expression"])
+        if quantifier is not None:
+            return _quantified(node, quantifier, context)
+        pattern = _pattern(node.args["expression"], context)
+        if pattern is not None and _dangling_escape(pattern):
             raise refuse("LIKE pattern must not end with an escape character", node, sqlstate="22025")
-        if op == "ilike" and not text.isascii():
-            raise refuse("ILIKE takes ASCII patterns only", node)
-        found = boolean(op, subject, pattern)
+        found = _liked(op, node, pattern, context)
         return boolean("not", found) if node.args.get("negate") else found
 
     return rule
+
+
+def _liked(op: Op, node: exp.Expr, pattern: str | None, context: Context) -> Expr:
+    if op == "ilike" and pattern is not None and not pattern.isascii():
+        raise refuse("ILIKE takes ASCII patterns only", node)
+    return boolean(op, text(node.this, context), Lit(pattern, TEXT))
+
+
+def _pattern(node: exp.Expr, context: Context) -> str | None:
+    """A constant pattern; None where it is NULL."""
+    found = typed(bind(node, context), TEXT, node, context)
+    if not isinstance(found, Lit) or found.type.kind is not Kind.TEXT:
+        raise refuse("a pattern must be a constant text over private rows", node)
+    return None if found.value is None else str(found.value)
+
+
+def _escape(node: exp.Expr, context: Context) -> Expr:
+    """x LIKE pattern ESCAPE 'c', and SIMILAR TO with one."""
+    only(node, "expression")
+    like, character = unwrap(node.this), _pattern(node.args["expression"], context)
+    negated = isinstance(like, exp.Not)
+    like = unwrap(like.this) if negated else like
+    if character is None or len(character) > 1:
+        raise refuse("invalid escape string: it must be empty or one character", node, sqlstate="22025")
+    if isinstance(like, exp.SimilarTo):
+        found = _similar(like, context, character)
+    elif isinstance(like, exp.Like | exp.ILike):
+        pattern = _pattern(like.args["expression"], context)
+        plain = None if pattern is None else patterns.with_escape(pattern, character)
+        if pattern is not None and plain is None:
+            raise refuse("LIKE pattern must not end with an escape character", node, sqlstate="22025")
+        found = _liked("ilike" if isinstance(like, exp.ILike) else "like", like, plain, context)
+    else:
+        raise refuse("ESCAPE belongs to LIKE or SIMILAR TO", node, sqlstate=SYNTAX)
+    return boolean("not", found) if negated else found
+
+
+def _similar(node: exp.Expr, context: Context, escape: str = "\\") -> Expr:
+    """x SIMILAR TO pattern, written out as LIKE."""
+    only(node, "expression")
+    pattern = _pattern(node.args["expression"], context)
+    return _any_of("like", node, pattern, None if pattern is None else patterns.of_similar(pattern, escape), context)
+
+
+def _any_of(op: Op, node: exp.Expr, pattern: str | None, made: tuple[str, ...] | None, context: Context) -> Expr:
+    """Whether the text is like one of these patterns; NULL where the pattern is."""
+    if pattern is None:
+        return boolean(op, text(node.this, context), Lit(None, TEXT))
+    if made is None:
+        raise refuse(
+            "this pattern is no short list of LIKE patterns, so it is not available over "
+            "private rows",
+            node,
+            hint="Plain text, ^, $, ., .*, ?, {n}, [abc], \\d and alternatives (a|b) are known. "
+            "Others: LIKE 'a%' OR ..., left, right, split_part, LENGTH.",
+        )
+    subject = text(node.this, context)
+    if op == "like" and not any(set(each) & set("\\%_") for each in made):
+        return boolean("in", subject, *(Lit(each, TEXT) for each in made))
+    found = [boolean(op, subject, Lit(each, TEXT)) for each in made]
+    return boolean("or", *found) if len(found) > 1 else found[0]
 
 
 def _dangling_escape(pattern: str) -> bool:
     return (len(pattern) - len(pattern.rstrip("\\"))) % 2 == 1
 
 
-def _row_in(node: exp.Expr, subject: exp.Tuple, options: list[exp.Expr], context: Context) -> Expr:
+def _row_in(node: exp.Expr, subject: list[exp.Expr], options: list[exp.Expr], context: Context) -> Expr:
     """(a, b) IN ((1, 2), ...): one of the rows is equal in every part."""
     alternatives = []
     for option in options:
-        if not isinstance(option, exp.Tuple) or len(option.expressions) != len(subject.expressions):
+        row = _row(option)
+        if row is None or len(row) != len(subject):
             raise refuse("both sides of IN must have the same number of parts", node, sqlstate=SYNTAX)
-        parts = zip(subject.expressions, option.expressions, strict=True)
+        parts = zip(subject, row, strict=True)
         equal = [exp.EQ(this=a.copy(), expression=b.copy()) for a, b in parts]
         alternatives.append(boolean("and", *(bind_condition(each, context) for each in equal)))
     return boolean("or", *alternatives)
@@ -180,39 +297,36 @@ def _row_in(node: exp.Expr, subject: exp.Tuple, options: list[exp.Expr], context
 def _starts_with(node: exp.Expr, context: Context) -> Expr:
     """starts_with(x, 'prefix'), as LIKE."""
     only(node, "expression")
-    prefix = typed(bind(node.args["expression"], context), TEXT, node, context)
-    if not isinstance(prefix, Lit):
-        raise refuse("starts_with takes a constant prefix", node)
-    pattern = None if prefix.value is None else _escaped(str(prefix.value)) + "%"
-    return boolean("like", text(node.this, context), Lit(pattern, TEXT))
+    prefix = _pattern(node.args["expression"], context)
+    return boolean(
+        "like", text(node.this, context), Lit(None if prefix is None else patterns.escaped(prefix) + "%", TEXT)
+    )
 
 
-def _escaped(word: str) -> str:
-    """Literal text inside a LIKE pattern."""
-    return re.sub(r"([\\%_])", r"\\\1", word)
+def _ends_with(node: exp.Expr, context: Context) -> Expr:
+    """ends_with(x, 'suffix'), as LIKE."""
+    only(node, "expression")
+    suffix = _pattern(node.args["expression"], context)
+    return boolean(
+        "like", text(node.this, context), Lit(None if suffix is None else "%" + patterns.escaped(suffix), TEXT)
+    )
 
 
-_SIMPLE = re.compile(r"(\^?)((?:[A-Za-z0-9 _%@#,:;<>=!/'\"&~-]|\\[.$^*+?()|\[\]{}/-])*)(\$?)")
+def _contains(node: exp.Expr, context: Context) -> Expr:
+    """contains(x, 'word'), as LIKE."""
+    only(node, "expression", "json_scope")
+    word = _pattern(node.args["expression"], context)
+    like = None if word is None else f"%{patterns.escaped(word)}%"
+    return boolean("like", text(node.this, context), Lit(like, TEXT))
 
 
 def _regular(op: Op) -> Rule:
-    """x ~ 'pattern' of plain characters, perhaps anchored with ^ and $, as LIKE."""
+    """x ~ 'pattern', written out as LIKE; see `patterns`."""
 
     def rule(node: exp.Expr, context: Context) -> Expr:
         only(node, "expression")
-        pattern = typed(bind(node.args["expression"], context), TEXT, node, context)
-        word = pattern.value if isinstance(pattern, Lit) else None
-        found = _SIMPLE.fullmatch(word) if isinstance(word, str) and word.isascii() else None
-        if found is None:
-            raise refuse(
-                "regular expressions over private rows may only be plain characters between ^ and $",
-                node,
-                hint="Write LIKE 'a%' or ILIKE, joined by OR where there are several.",
-            )
-        before, body, after = found.groups()
-        like = _escaped(re.sub(r"\\(.)", r"\1", body))
-        made = ("" if before else "%") + like + ("" if after else "%")
-        return boolean(op, text(node.this, context), Lit(made, TEXT))
+        pattern = _pattern(node.args["expression"], context)
+        return _any_of(op, node, pattern, None if pattern is None else patterns.of_regular(pattern), context)
 
     return rule
 
@@ -235,7 +349,11 @@ CONDITIONS: dict[type[exp.Expr], Rule] = {
     exp.Exists: _exists,
     exp.Like: _like("like"),
     exp.ILike: _like("ilike"),
+    exp.Escape: _escape,
+    exp.SimilarTo: _similar,
     exp.StartsWith: _starts_with,
+    exp.EndsWith: _ends_with,
+    exp.Contains: _contains,
     exp.RegexpLike: _regular("like"),
     exp.RegexpILike: _regular("ilike"),
 }

@@ -22,6 +22,7 @@ from dpsql.compiler.bind.context import (
 )
 from dpsql.compiler.bind.functions import FUNCTION_RULES
 from dpsql.compiler.bind.scope import resolve
+from dpsql.compiler.bind.strings import STRING_RULES
 from dpsql.compiler.bind.temporal import TIME_FUNCTIONS, TIME_RULES
 from dpsql.compiler.bind.text import TEXT_RULES
 from dpsql.compiler.parse import refuse
@@ -60,6 +61,7 @@ def _boolean_literal(node: exp.Expr, context: Context) -> Expr:
 RULES.update(CONDITIONS)
 RULES.update(FUNCTION_RULES)
 RULES.update(TEXT_RULES)
+RULES.update(STRING_RULES)
 RULES.update(TIME_RULES)
 RULES.update(
     {

@@ -13,7 +13,7 @@ from math import log
 from sqlglot import exp
 
 from dpsql.compiler import domains
-from dpsql.compiler.algebra import Call, Case, Domain, Expr, Lit, Op
+from dpsql.compiler.algebra import LARGEST_EXPONENT, Call, Case, Domain, Expr, Lit, Op
 from dpsql.compiler.bind import temporal
 from dpsql.compiler.bind.context import (
     Context,
@@ -29,8 +29,10 @@ from dpsql.compiler.bind.context import (
 )
 from dpsql.compiler.bind.intervals import is_interval
 from dpsql.compiler.bind.numbers import arithmetic, cast_number, extremum_domain, fold, numeric, sql_type
+from dpsql.compiler.bind.parsing import surely, tried
 from dpsql.compiler.bind.text import as_text
 from dpsql.compiler.parse import only, refuse
+from dpsql.errors import OUT_OF_RANGE
 from dpsql.types import FLOAT8, INT4, NUMERIC, Kind
 
 
@@ -102,6 +104,20 @@ def _root(op: Op) -> Rule:
         return numeric(op, (inner,), FLOAT8, domains.root(inner.domain, op), node)
 
     return rule
+
+
+def _exp(node: exp.Expr, context: Context) -> Expr:
+    """EXP(x), of values whose result stays below 10^15."""
+    only(node)
+    inner = number(bind(node.this, context), node.this, context)
+    if inner.domain.upper is not None and inner.domain.upper > LARGEST_EXPONENT:
+        raise refuse(
+            f"EXP over private rows takes values up to {LARGEST_EXPONENT}",
+            node,
+            sqlstate=OUT_OF_RANGE,
+            hint=f"Bound it: EXP(LEAST(x, {LARGEST_EXPONENT})).",
+        )
+    return numeric("exp", (inner,), FLOAT8, domains.exponential(inner.domain), node)
 
 
 def _power(node: exp.Expr, context: Context) -> Expr:
@@ -210,11 +226,23 @@ def _cast(node: exp.Expr, context: Context) -> Expr:
         one = Fraction(1)
         domain = Domain(Fraction(0), one, (0, 1), nullable=inner.domain.nullable, reach=one, grain=one)
         return Call("bool_to_int", (inner,), type_, domain)
+    if inner.type.kind is Kind.TEXT and (type_.is_number or type_.is_time):
+        return surely(inner, type_, node, context)
     raise refuse(
         f"CAST from {inner.type} to {type_} could fail on some row, so it is not available over private rows",
         node,
         hint="Cast the aggregated result instead, or declare the column with the type you need.",
     )
+
+
+def _try_cast(node: exp.Expr, context: Context) -> Expr:
+    """TRY_CAST(x AS type): NULL where a text does not have the type's form."""
+    only(node, "to", "safe")
+    inner = bind(node.this, context)
+    type_ = sql_type(node.args["to"], node)
+    if inner.type.kind in (Kind.TEXT, Kind.UNKNOWN) and type_.kind is not Kind.TEXT:
+        return tried(inner, type_, node, context)
+    return _cast(exp.Cast(this=node.this.copy(), to=node.args["to"].copy()), context)
 
 
 _BUCKET_PARTS = ("min_value", "max_value", "num_buckets")
@@ -257,6 +285,7 @@ FUNCTION_RULES: dict[type[exp.Expr], Rule] = {
     exp.Trunc: _rounding("trunc"),
     exp.Sqrt: _root("sqrt"),
     exp.Ln: _root("ln"),
+    exp.Exp: _exp,
     exp.Log: _logarithm,
     exp.Pow: _power,
     exp.WidthBucket: _width_bucket,
@@ -267,4 +296,5 @@ FUNCTION_RULES: dict[type[exp.Expr], Rule] = {
     exp.Least: _extremum("least"),
     exp.Greatest: _extremum("greatest"),
     exp.Cast: _cast,
+    exp.TryCast: _try_cast,
 }

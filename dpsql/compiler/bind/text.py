@@ -43,7 +43,7 @@ def finite(expr: Expr) -> tuple[Value, ...] | None:
     return tuple(domain.value(i, expr.type) for i in range(domain.size - domain.nullable))
 
 
-def _mapped(parts: tuple[Expr, ...], compute: Callable[..., Value]) -> tuple[Value, ...] | None:
+def mapped(parts: tuple[Expr, ...], compute: Callable[..., Value]) -> tuple[Value, ...] | None:
     """The values of a function of these parts; None where they are not known, or too many."""
     choices = []
     for part in parts:
@@ -56,9 +56,9 @@ def _mapped(parts: tuple[Expr, ...], compute: Callable[..., Value]) -> tuple[Val
     return tuple(dict.fromkeys(compute(*chosen) for chosen in product(*choices)))
 
 
-def _call(op: Op, args: tuple[Expr, ...], compute: Callable[..., Value]) -> Call:
+def called(op: Op, args: tuple[Expr, ...], compute: Callable[..., Value]) -> Call:
     """A text function that is NULL where an argument is."""
-    values = _mapped(args, compute)
+    values = mapped(args, compute)
     return Call(op, args, TEXT, Domain(values=values, nullable=any(a.domain.nullable for a in args)))
 
 
@@ -75,10 +75,10 @@ def as_text(value: Expr, node: exp.Expr) -> Expr:
     if value.type.is_number and not value.type.is_integer and is_whole(value):
         value = cast_number(value, INT8, node)
     if value.type.is_integer:
-        return _call("to_text", (value,), lambda v: _written(v, INT8))
+        return called("to_text", (value,), lambda v: _written(v, INT8))
     scaled = isinstance(value, Col) and kind is Kind.NUMERIC and value.type.precision is not None
     if scaled or kind is Kind.UUID:
-        return _call("to_text", (value,), lambda v: _written(v, value.type))
+        return called("to_text", (value,), lambda v: _written(v, value.type))
     if kind is Kind.BOOL:
         nullable = value.domain.nullable
         branches = ((value, Lit("true", TEXT)), (boolean("not", value), Lit("false", TEXT)))
@@ -116,13 +116,13 @@ def _untyped(value: Expr) -> Expr:
 # Joining texts ----------------------------------------------------------------------------------------------------
 
 
-def _joined(parts: tuple[Expr, ...]) -> Expr:
+def joined(parts: tuple[Expr, ...]) -> Expr:
     if len(parts) > MOST_PARTS:
         raise Rejected(f"At most {MOST_PARTS} texts can be joined.", sqlstate=TOO_COMPLEX)
     if all(isinstance(p, Lit) for p in parts):
         values = [p.value for p in parts if isinstance(p, Lit)]
         return Lit(None if None in values else "".join(str(v) for v in values), TEXT)
-    return _call("concat", parts, lambda *texts: "".join(texts))
+    return called("concat", parts, lambda *texts: "".join(texts))
 
 
 def _operator(node: exp.Expr, context: Context) -> Expr:
@@ -133,7 +133,7 @@ def _operator(node: exp.Expr, context: Context) -> Expr:
             only(node, "expression", "safe")
             parts.insert(0, node.args["expression"])
         node = node.this
-    return _joined(tuple(_part(each, context) for each in (node, *parts)))
+    return joined(tuple(_part(each, context) for each in (node, *parts)))
 
 
 def _or_empty(part: Expr) -> Expr:
@@ -149,7 +149,7 @@ def _or_empty(part: Expr) -> Expr:
 def _concat(node: exp.Expr, context: Context) -> Expr:
     """CONCAT(a, b, ...): NULLs are skipped; booleans are t and f."""
     only(node, "expressions", "safe", "coalesce")
-    return _joined(tuple(_or_empty(_argument(each, context)) for each in node.expressions))
+    return joined(tuple(_or_empty(_argument(each, context)) for each in node.expressions))
 
 
 def _argument(node: exp.Expr, context: Context) -> Expr:
@@ -167,10 +167,10 @@ def _concat_ws(node: exp.Expr, context: Context) -> Expr:
         raise refuse("CONCAT_WS takes a constant separator over private rows", node)
     parts = [_argument(each, context) for each in node.expressions[1:]]
     if any(p.domain.nullable for p in parts):
-        made = tuple(_or_empty(_joined((separator, part))) for part in parts)
-        return _substring_of(_joined(made), len(str(separator.value)) + 1, None)
+        made = tuple(_or_empty(joined((separator, part))) for part in parts)
+        return substring_of(joined(made), len(str(separator.value)) + 1, None)
     spaced = [x for part in parts for x in (separator, part)][1:]
-    return _joined(tuple(spaced)) if spaced else Lit("", TEXT)
+    return joined(tuple(spaced)) if spaced else Lit("", TEXT)
 
 
 def row(node: exp.Expr, context: Context) -> Expr:
@@ -189,7 +189,7 @@ def _cased(op: Op) -> Rule:
         only(node)
         inner = text(node.this, context)
         change = str.lower if op == "lower" else str.upper
-        values = _mapped((inner,), change)
+        values = mapped((inner,), change)
         plain = values is not None and all(str(v).isascii() for v in values)
         return Call(op, (inner,), TEXT, Domain(values=values if plain else None, nullable=inner.domain.nullable))
 
@@ -206,13 +206,13 @@ def _trim(node: exp.Expr, context: Context) -> Expr:
     side = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(str(node.args.get("position") or "").upper(), "trim")
     strip = {"ltrim": str.lstrip, "rtrim": str.rstrip, "trim": str.strip}[side]
     op: Op = "ltrim" if side == "ltrim" else "rtrim" if side == "rtrim" else "trim"
-    return _call(op, (text(node.this, context), found), strip)
+    return called(op, (text(node.this, context), found), strip)
 
 
 def _length(node: exp.Expr, context: Context) -> Expr:
     only(node, "big_int", "encoding")
     inner = text(node.this, context)
-    values = _mapped((inner,), len)
+    values = mapped((inner,), len)
     reach, nullable = Fraction(2**31), inner.domain.nullable
     upper = Fraction(max((int(str(v)) for v in values), default=0)) if values is not None else None
     return Call(
@@ -224,39 +224,66 @@ _ONE = Fraction(1)
 
 
 def _substring(node: exp.Expr, context: Context) -> Expr:
-    """substring(x, start[, length]) with constant start >= 1 and length >= 0; left(x, n) with n >= 0."""
+    """substring(x, start[, length]) of constants, the start perhaps before the text; left(x, n)."""
     only(node, "start", "length", "expression")
     inner = text(node.this, context)
-    start = _count(node.args.get("start"), context, 1)
-    length_node = node.args.get("length") or node.args.get("expression")
-    length = None if length_node is None else _count(length_node, context, 0)
-    if start is None or start < 1 or (length_node is not None and length is None):
-        raise refuse("substring takes text, a constant start of at least 1 and a constant length of at least 0", node)
-    return _substring_of(inner, start, length)
+    if isinstance(node, exp.Left):
+        return _left(node, inner, context)
+    start = _whole(node.args.get("start"), context, 1)
+    length_node = node.args.get("length")
+    length = None if length_node is None else _whole(length_node, context, 0)
+    if start is None or (length_node is not None and (length is None or length < 0)):
+        raise refuse(
+            "substring takes text, a constant start and a constant length of at least 0 over private rows",
+            node,
+            hint="Parts between marks: split_part(x, '-', 1); the first and last characters: left(x, 2), right(x, 2).",
+        )
+    end = None if length is None else max(start + length, 1)
+    start = max(start, 1)
+    return substring_of(inner, start, None if end is None else max(end - start, 0))
 
 
-def _substring_of(inner: Expr, start: int, length: int | None) -> Expr:
+def _left(node: exp.Expr, inner: Expr, context: Context) -> Expr:
+    """left(x, n): the first n characters, or all but the last -n."""
+    count = _whole(node.args["expression"], context, 0)
+    if count is None:
+        raise refuse("left takes text and a constant number of characters over private rows", node)
+    if count < 0:
+        return called("left", (inner, Lit(count, INT4)), lambda x, n: x[:n])
+    return substring_of(inner, 1, count)
+
+
+def substring_of(inner: Expr, start: int, length: int | None) -> Expr:
     end = None if length is None else start - 1 + length
     args = (inner, Lit(start, INT4), Lit(2**31 - 1 if length is None else length, INT4))
-    values = _mapped((inner,), lambda x: x[start - 1 : end])
+    values = mapped((inner,), lambda x: x[start - 1 : end])
     return Call("substring", args, TEXT, Domain(values=values, nullable=inner.domain.nullable))
 
 
-def _count(node: exp.Expr | None, context: Context, default: int) -> int | None:
-    """A constant whole number of at least 0."""
+def _whole(node: exp.Expr | None, context: Context, default: int) -> int | None:
+    """A constant whole number."""
     if node is None:
         return default
-    found = constant(node, INT4, context)
-    count = found.value if found is not None else None
-    return count if isinstance(count, int) and 0 <= count < 2**31 else None
+    bound = bind(node, context)
+    found = bound.value if isinstance(bound, Lit) and bound.type.is_integer else None
+    return found if isinstance(found, int) and abs(found) < 2**30 else None
+
+
+def count_of(node: exp.Expr | None, context: Context, default: int) -> int | None:
+    """A constant whole number of at least 0."""
+    found = _whole(node, context, default)
+    return found if found is not None and found >= 0 else None
 
 
 def _right(node: exp.Expr, context: Context) -> Expr:
+    """right(x, n): the last n characters, or all but the first -n."""
     only(node, "expression")
-    count = _count(node.args["expression"], context, 0)
+    count = _whole(node.args["expression"], context, 0)
     if count is None:
-        raise refuse("right takes text and a constant length of at least 0", node)
-    return _call("right", (text(node.this, context), Lit(count, INT4)), lambda x, n: x[-n:] if n else "")
+        raise refuse("right takes text and a constant number of characters over private rows", node)
+    if count < 0:
+        return substring_of(text(node.this, context), 1 - count, None)
+    return called("right", (text(node.this, context), Lit(count, INT4)), lambda x, n: x[-n:] if n else "")
 
 
 def _replace(node: exp.Expr, context: Context) -> Expr:
@@ -264,16 +291,16 @@ def _replace(node: exp.Expr, context: Context) -> Expr:
     old, new = (constant(node.args.get(key), TEXT, context) for key in ("expression", "replacement"))
     if old is None or new is None or not old.value or len(str(new.value)) > 100:
         raise refuse("replace takes text and two constants over private rows, the first not empty", node)
-    return _call("replace", (text(node.this, context), old, new), str.replace)
+    return called("replace", (text(node.this, context), old, new), str.replace)
 
 
 def _split_part(node: exp.Expr, context: Context) -> Expr:
     only(node, "delimiter", "part_index")
     between = constant(node.args.get("delimiter"), TEXT, context)
-    index = _count(node.args.get("part_index"), context, 0)
+    index = count_of(node.args.get("part_index"), context, 0)
     if between is None or not between.value or not index:
         raise refuse("split_part takes text, a constant delimiter and a constant index of at least 1", node)
-    return _call("split_part", (text(node.this, context), between, Lit(index, INT4)), _nth_part)
+    return called("split_part", (text(node.this, context), between, Lit(index, INT4)), _nth_part)
 
 
 def _nth_part(value: str, between: str, index: int) -> str:
@@ -296,7 +323,7 @@ def _padded(node: exp.Expr, context: Context) -> Expr:
     only(node, "expression", "fill_pattern", "is_left")
     filler = node.args.get("fill_pattern")
     fill = Lit(" ", TEXT) if filler is None else constant(filler, TEXT, context)
-    width = _count(node.args["expression"], context, 0)
+    width = count_of(node.args["expression"], context, 0)
     if fill is None or not fill.value or width is None or width > 1000:
         raise refuse("lpad and rpad take text, a constant width of at most 1,000 and a constant to fill with", node)
     left = bool(node.args.get("is_left"))
@@ -306,7 +333,7 @@ def _padded(node: exp.Expr, context: Context) -> Expr:
         filled = (fill * missing)[:missing]
         return (filled + value if left else value + filled)[:width]
 
-    return _call("lpad" if left else "rpad", (text(node.this, context), Lit(width, INT4), fill), pad)
+    return called("lpad" if left else "rpad", (text(node.this, context), Lit(width, INT4), fill), pad)
 
 
 # to_char ----------------------------------------------------------------------------------------------------------
@@ -342,7 +369,7 @@ def formatted(value: Expr, pattern: str) -> Expr:
     first, last = domains.moment(value.domain.first), domains.moment(value.domain.last)
     texts: tuple[Value, ...] | None = formats.all_texts(parts, first, last, _periods, MOST_VALUES)
     if texts is None:
-        texts = _mapped((value,), lambda at: formats.text_of(domains.moment(at) or datetime.min, parts))
+        texts = mapped((value,), lambda at: formats.text_of(domains.moment(at) or datetime.min, parts))
     return Call("to_char", (value, Lit(pattern, TEXT)), TEXT, Domain(values=texts, nullable=value.domain.nullable))
 
 

@@ -21,6 +21,7 @@ from uuid import UUID
 from dpsql.compiler.algebra import FLOAT_REACH, INT8_MAX, Call, Case, Col, Exists, Expr, Lit, Op, Scalar
 from dpsql.compiler.emit.dialect import Dialect
 from dpsql.compiler.emit.moments import moment, plain
+from dpsql.compiler.emit.parsed import exponential, parsed
 from dpsql.compiler.emit.text import text_function
 from dpsql.errors import TOO_COMPLEX, Failed, Rejected
 from dpsql.types import Kind, Relation, SqlType, Value
@@ -295,6 +296,10 @@ class Emitter:
             case "sqrt" | "ln":
                 x = self.as_double(args[0])
                 return f"{call.op.upper()}(CASE WHEN {x} {'>=' if call.op == 'sqrt' else '>'} 0 THEN {x} END)"
+            case "exp":
+                return exponential(self, call)
+            case "text_to_float" | "text_to_int":
+                return parsed(self, call)
             case "sign":
                 return f"CAST(SIGN({self.as_double(args[0])}) AS {self.dialect.double})"
             case "floor" | "ceil" | "trunc" | "round":
@@ -359,6 +364,8 @@ class Emitter:
 
     def _date(self, expr: Expr) -> str:
         """A computed date."""
+        if isinstance(expr, Call) and expr.op == "text_to_date":
+            return parsed(self, expr)
         if isinstance(expr, Call) and expr.op == "to_date":
             return f"CAST({self.moment(expr.args[0])} AS DATE)"
         return f"CAST({self.moment(expr)} AS DATE)"

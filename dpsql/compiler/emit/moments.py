@@ -6,6 +6,7 @@ from datetime import date, datetime
 from typing import TYPE_CHECKING
 
 from dpsql.compiler.algebra import Call, Case, Expr, Lit
+from dpsql.compiler.emit.parsed import parsed
 from dpsql.types import TEXT, TIMESTAMP, Kind, SqlType, Value
 
 if TYPE_CHECKING:
@@ -35,6 +36,8 @@ def moment(emitter: Emitter, expr: Expr) -> str:
             return emitter.moment(inner)
         case Call(op="to_date", args=(inner,)):
             return f"CAST(CAST({emitter.moment(inner)} AS DATE) AS TIMESTAMP)"
+        case Call(op="text_to_date" | "text_to_timestamp"):
+            return f"CAST({parsed(emitter, expr)} AS TIMESTAMP)"
         case Case() | Call():
             return emitter.choice(expr, emitter.moment)
         case _:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from dpsql.compiler.emit.common import Emitter
 
 LONGEST = 100_000
-_SHORT = ("to_text", "to_char", "lpad", "rpad")
+_SHORT = ("to_text", "to_char", "lpad", "rpad", "md5")
 
 
 def text_function(emitter: Emitter, call: Call) -> str:
@@ -32,8 +32,12 @@ def text_function(emitter: Emitter, call: Call) -> str:
             return f"{name}({emitter.value(first)}, {rest[0]})"
         case "substring" | "split_part":
             return f"{call.op.upper()}({emitter.value(first)}, {', '.join(rest)})"
-        case "right":
-            return f"RIGHT({emitter.value(first)}, {rest[0]})"
+        case "right" | "left":
+            return f"{call.op.upper()}({emitter.value(first)}, {rest[0]})"
+        case "translate":
+            return f"TRANSLATE({emitter.value(first)}, {', '.join(rest)})"
+        case "md5":
+            return _collated(emitter, f"MD5({emitter.value(first)})")
         case "replace" | "lpad" | "rpad":
             return f"{call.op.upper()}({_cut(emitter, first)}, {', '.join(rest)})"
         case "concat":

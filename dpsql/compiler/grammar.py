@@ -1,0 +1,132 @@
+"""What sqlglot's Postgres grammar is taught before anything is parsed, and plain forms of the trees it makes.
+
+Decides spelling only: what other systems write with a syntax of its own becomes the node that Postgres has for it, or a
+call by name that the binder knows. Bounds of contributions, as ZetaSQL writes them (`ANON_SUM(x CLAMPED BETWEEN 0 AND
+9)`, `SUM(x, contribution_bounds_per_group => (0, 9))`), stay on the aggregate as its argument `bounds`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from sqlglot import exp
+from sqlglot.parsers.postgres import PostgresParser
+
+UNITS = ("MICROSECOND", "MILLISECOND", "SECOND", "MINUTE", "HOUR", "DAY", "WEEK", "ISOWEEK", "MONTH", "QUARTER", "YEAR",
+         "ISOYEAR", "DECADE")  # fmt: skip
+_BOUNDED = {
+    "SUM": exp.Sum, "AVG": exp.Avg, "VAR_POP": exp.VariancePop, "VAR_SAMP": exp.Variance, "VARIANCE": exp.Variance,
+    "STDDEV_POP": exp.StddevPop, "STDDEV_SAMP": exp.StddevSamp, "STDDEV": exp.Stddev,
+}  # fmt: skip
+_ANON = {
+    "ANON_COUNT": exp.Count, "ANON_SUM": exp.Sum, "ANON_AVG": exp.Avg, "ANON_VAR_POP": exp.VariancePop,
+    "ANON_STDDEV_POP": exp.StddevPop,
+}  # fmt: skip
+CLAMPED = "clamped"
+
+
+def _clamped_arguments(parser: Any) -> list[exp.Expr]:
+    """The arguments of a call; behind the last one perhaps CLAMPED BETWEEN a AND b."""
+    found: list[exp.Expr] = parser._parse_csv(parser._parse_lambda)
+    if parser._match_text_seq("CLAMPED", "BETWEEN"):
+        low = parser._parse_bitwise()
+        parser._match_text_seq("AND")
+        pair = exp.Tuple(expressions=[low, parser._parse_bitwise()])
+        found.append(exp.Kwarg(this=exp.Var(this=CLAMPED), expression=pair))
+    return found
+
+
+def _aggregate(name: str, parser: Any) -> exp.Expr:
+    """SUM(x), ANON_SUM(x), ...: the aggregate itself, as every one is private here, with its bounds."""
+    return _call(name, _clamped_arguments(parser))
+
+
+def _call(name: str, arguments: list[exp.Expr]) -> exp.Expr:
+    kind = _ANON.get(name) or _BOUNDED.get(name)
+    plain = [each for each in arguments if not isinstance(each, exp.Kwarg)]
+    bounds = [each for each in arguments if isinstance(each, exp.Kwarg)]
+    if kind is None or len(plain) != 1 or len(bounds) > 1:
+        return exp.Anonymous(this=name, expressions=arguments)
+    made = kind(this=plain[0])
+    if kind is exp.Count:
+        made.set("big_int", True)
+    if bounds:
+        made.set("bounds", bounds[0])
+    return made
+
+
+def _percentile(name: str, arguments: list[exp.Expr]) -> exp.Expr:
+    """PERCENTILE_CONT(x, 0.5) as BigQuery writes it; PERCENTILE_CONT(0.5) is Postgres's own."""
+    if len(arguments) > 1 and not isinstance(arguments[-1], exp.Kwarg):
+        return exp.Anonymous(this=name.replace("PERCENTILE", "QUANTILE"), expressions=arguments)
+    if len(arguments) > 2:
+        made = exp.Anonymous(this=name.replace("PERCENTILE", "QUANTILE"), expressions=arguments[:-1])
+        made.set("bounds", arguments[-1])
+        return made
+    kind = exp.PercentileCont if name.endswith("CONT") else exp.PercentileDisc
+    return kind.from_arg_list(arguments)
+
+
+def _anonymous_choice(name: str, parser: Any) -> exp.Expr:
+    arguments = _clamped_arguments(parser)
+    if name == "ANON_QUANTILES":
+        return exp.Anonymous(this=name, expressions=arguments)
+    return _percentile(name.removeprefix("ANON_"), arguments)
+
+
+def _is_unit(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Column) and not node.args.get("table") and node.name.upper() in UNITS
+
+
+def _named(name: str, arguments: list[exp.Expr]) -> exp.Expr:
+    """A call by name, its arguments as written; a unit of time that stands as a bare word becomes its name."""
+    plain = [exp.Literal.string(a.name.lower()) if _is_unit(a) else a for a in arguments]
+    return exp.Anonymous(this=name, expressions=plain)
+
+
+def _date_trunc(known: Callable[..., exp.Expr], arguments: list[exp.Expr]) -> exp.Expr:
+    """DATE_TRUNC('month', x), and DATE_TRUNC(x, MONTH) as BigQuery writes it."""
+    if len(arguments) == 2 and _is_unit(arguments[1]) and not isinstance(arguments[0], exp.Literal):
+        arguments = [exp.Literal.string(arguments[1].name.lower()), arguments[0]]
+    return known(arguments)
+
+
+def teach() -> None:
+    """Adds the spellings to sqlglot's Postgres parser, once."""
+    PostgresParser.FUNCTION_PARSERS |= {name: partial(_aggregate, name) for name in (*_ANON, *_BOUNDED)}
+    PostgresParser.FUNCTIONS |= {name: partial(_percentile, name) for name in ("PERCENTILE_CONT", "PERCENTILE_DISC")}
+    PostgresParser.FUNCTIONS |= {name: partial(_named, name.lower()) for name in ("DATE_DIFF", "DATEDIFF", "DATEADD")}
+    PostgresParser.FUNCTIONS["TIMESTAMP_DIFF"] = partial(_named, "date_diff")
+    PostgresParser.FUNCTIONS["DATE_TRUNC"] = partial(_date_trunc, PostgresParser.FUNCTIONS["DATE_TRUNC"])
+    for name in ("ANON_QUANTILES", "ANON_PERCENTILE_CONT", "ANON_PERCENTILE_DISC"):
+        PostgresParser.FUNCTION_PARSERS[name] = partial(_anonymous_choice, name)
+
+
+def plain(tree: exp.Expr) -> exp.Expr:
+    """The tree with every spelling of a string as the same literal, and without ONLY; changed in place."""
+    for node in list(tree.find_all(exp.RawString, exp.ByteString, exp.UnicodeString, exp.National)):
+        text = str(node.this) if not isinstance(node, exp.UnicodeString) else _unicode(str(node.this))
+        made = exp.Literal.string(text)
+        made.meta.update(node.meta)
+        if node is tree:
+            return made
+        node.replace(made)
+    for table in tree.find_all(exp.Table):
+        if table.args.get("only"):
+            table.set("only", None)
+    return tree
+
+
+_CODE = re.compile(r"\\(\\|[0-9A-Fa-f]{4}|\+[0-9A-Fa-f]{6})")
+
+
+def _unicode(text: str) -> str:
+    r"""U&'d\0061t': each \XXXX or \+XXXXXX as its character."""
+    return _CODE.sub(lambda found: "\\" if found[1] == "\\" else _character(int(found[1].lstrip("+"), 16)), text)
+
+
+def _character(code: int) -> str:
+    return chr(code) if 0 < code <= 0x10FFFF else "�"
