@@ -131,6 +131,10 @@ class Engine:
     def catalog(self, user: str) -> Catalog:
         return self._catalogs.of(user)
 
+    def warm_catalogs(self) -> None:
+        """Makes them in the background: nothing waits for it."""
+        self._catalogs.warm_soon()
+
     # Questions about questions ----------------------------------------------------------------------------------
 
     def describe(

@@ -90,6 +90,7 @@ class Kind(Enum):
     TIMESTAMP_ARRAY = "timestamp[]"
     TIMESTAMPTZ_ARRAY = "timestamptz[]"
     UUID_ARRAY = "uuid[]"
+    INTERVAL_ARRAY = "interval[]"
     OID_ARRAY = "oid[]"
     NAME_ARRAY = "name[]"
     CHAR_ARRAY = '"char"[]'

@@ -67,15 +67,49 @@ _ALIKE = (
 """Types between which DuckDB's type does not tell, or tells less well than the query's text."""
 
 
-class Catalog:
-    """One user's catalog. Its database is made at the first query, and shared by the user's sessions."""
+WARM_AFTER = 1.0
+"""Seconds."""
+MOST_WARM = 4
+"""Roles whose databases are made ahead: one takes some fifth of a second."""
+_FIRST = "SELECT c.relname FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace"
+
+
+class Visible:
+    """What the users of one role may see: a database, made at the first query, and the queries that it has had."""
 
     def __init__(self, schema: Schema, user: str) -> None:
         self._schema = schema
         self._user = user
         self._lock = threading.Lock()
         self._made: Database | None = None
-        self._fixed: Memory[Rewritten] = Memory(256)
+        self.fixed: Memory[Rewritten] = Memory(256)
+
+    def database(self) -> Database:
+        with self._lock:
+            if self._made is None:
+                self._made = Database(rows_for(self._schema, self._user))
+            return self._made
+
+    def close(self) -> None:
+        with self._lock:
+            if self._made is not None:
+                self._made.close()
+                self._made = None
+
+
+class Catalog:
+    """One user's catalog."""
+
+    def __init__(self, schema: Schema, user: str, visible: Visible | None = None) -> None:
+        self._schema = schema
+        self._user = user
+        self._visible = Visible(schema, user) if visible is None else visible
+
+    def warm(self) -> None:
+        """Asks what clients ask first, and makes all that they may call."""
+        context = Context(self._user, self._schema.policy.dataset)
+        self.answer(_FIRST, (), context)
+        self._visible.database().warm()
 
     def is_catalog(self, text: str) -> bool:
         """Whether the query is one for this catalog. Raises Rejected 42501 for one over both kinds of relation."""
@@ -85,7 +119,7 @@ class Catalog:
         tree = self._tree(text)
         types = _parameter_types(tree, parameter_types)
         query = self._rewritten(text, tree, context, (None,) * len(types))
-        return Description(types, _columns(tree, self._database().columns(query)))
+        return Description(types, _columns(tree, self._visible.database().columns(query)))
 
     def answer(
         self,
@@ -97,23 +131,20 @@ class Catalog:
         """Raises Rejected, 57014 where `cancel` or the time limit stopped it."""
         tree = self._tree(text)
         query = self._rewritten(text, tree, context, [value for _, value in parameters])
-        found = self._database().run(query, cancel, context.timeout)
+        found = self._visible.database().run(query, self._user, cancel, context.timeout)
         columns = _columns(tree, found.columns)
         return Relation(columns, tuple(tuple(map(_value, row, columns)) for row in found.rows))
 
     def _rewritten(self, text: str, tree: exp.Query, context: Context, parameters: Sequence[WireValue]) -> Rewritten:
-        query = self._fixed.get(text)
+        query = self._visible.fixed.get(text)
         if query is None:
             query = rewrite(tree, context, self._schema.policy.dataset, parameters)
             if query.fixed:
-                self._fixed.put(text, query)
+                self._visible.fixed.put(text, query)
         return query
 
     def close(self) -> None:
-        with self._lock:
-            if self._made is not None:
-                self._made.close()
-                self._made = None
+        self._visible.close()
 
     def _tree(self, text: str) -> exp.Query:
         tree = route(text).tree
@@ -121,32 +152,49 @@ class Catalog:
             raise Failed("a query that is not the catalog's came to the catalog")
         return tree
 
-    def _database(self) -> Database:
-        with self._lock:
-            if self._made is None:
-                self._made = Database(rows_for(self._schema, self._user))
-            return self._made
-
 
 class Catalogs:
-    """The catalogs of all users: one for each, made when first asked for."""
+    """The catalogs of all users, those of one role over the same database."""
 
     def __init__(self, schema: Schema) -> None:
         self._schema = schema
         self._lock = threading.Lock()
-        self._made: dict[str, Catalog] = {}
+        self._by_role: dict[str | None, Visible] = {}
+        self._closed = threading.Event()
+        self._warming: threading.Thread | None = None
 
     def of(self, user: str) -> Catalog:
+        found = self._schema.policy.users.get(user)
+        role = None if found is None else found.role
         with self._lock:
-            if user not in self._made:
-                self._made[user] = Catalog(self._schema, user)
-            return self._made[user]
+            if role not in self._by_role:
+                self._by_role[role] = Visible(self._schema, user)
+            return Catalog(self._schema, user, self._by_role[role])
+
+    def warm(self) -> None:
+        """Makes the databases of the roles, a few at most, so that no client's first question waits for one."""
+        known = {user.role: name for name, user in self._schema.policy.users.items()}
+        for user in list(known.values())[:MOST_WARM]:
+            if not self._closed.is_set():
+                self.of(user).warm()
+
+    def warm_soon(self) -> None:
+        """The same in the background, once the first statements have had the processor."""
+        self._warming = threading.Thread(target=self._warm_later, name="dpsql-catalog", daemon=True)
+        self._warming.start()
+
+    def _warm_later(self) -> None:
+        if not self._closed.wait(WARM_AFTER):
+            self.warm()
 
     def close(self) -> None:
+        self._closed.set()
+        if self._warming is not None:
+            self._warming.join()
         with self._lock:
-            for catalog in self._made.values():
-                catalog.close()
-            self._made.clear()
+            for visible in self._by_role.values():
+                visible.close()
+            self._by_role.clear()
 
 
 # --- types ---------------------------------------------------------------------------------------------------------

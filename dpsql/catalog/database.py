@@ -8,19 +8,20 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import duckdb
+from sqlglot import exp
 
 from dpsql.backends import Cancel
-from dpsql.catalog.functions import DEFINITIONS, READ_BY_FUNCTIONS
+from dpsql.catalog.functions import DEFINITIONS, called
 from dpsql.catalog.memory import Memory
 from dpsql.catalog.own import COLUMNS
 from dpsql.catalog.rewrite import Rewritten
-from dpsql.catalog.rows import Rows
-from dpsql.catalog.snapshot import FUNCTION_TEXTS, KEYWORDS, SCHEMAS, CatalogRelation, library, snapshot
+from dpsql.catalog.rows import PERSONAL, Rows, oid_of
+from dpsql.catalog.snapshot import FUNCTION_TEXTS, KEYWORDS, PG_CATALOG, SCHEMAS, CatalogRelation, library, snapshot
 from dpsql.errors import CANCELLED, NOT_SUPPORTED, TOO_COMPLEX, Rejected
 from dpsql.remainder.deadlines import Watchdog
 from dpsql.remainder.forms import readable
@@ -63,32 +64,59 @@ class Found:
 
 
 class Database:
-    """Queries may run from several threads; each uses a cursor of its own. Few relations are ever asked for, so that
-    each is stored when a query first names it; those that functions.sql reads are there from the start."""
+    """Queries may run from several threads; each uses a cursor of its own. Few relations and functions are ever asked
+    for, so that each is made when a query first needs it, or by `warm`.
+
+    Users with the same rows share one: what a query says of its user is set for its cursor alone.
+    """
 
     def __init__(self, rows: Rows) -> None:
         self._rows = rows
         self._lock = threading.Lock()
-        self._stored: set[tuple[str, str]] = set()
+        self._stored: dict[tuple[str, str], bool] = {}
+        self._defined: dict[str, bool] = {}
         self._watchdog = Watchdog()
         self._described: Memory[Columns] = Memory(256)
         self._found: Memory[Found] = Memory(256)
         self._connection = duckdb.connect(":memory:", config=_LIMITS)
         for name in SCHEMAS.values():
             self._connection.execute(f"CREATE SCHEMA {name}")
-        self._store(READ_BY_FUNCTIONS)
-        self._connection.execute(f"{_create(FUNCTION_TEXTS)}; {_create(KEYWORDS)}; {DEFINITIONS}")
         for lock in _LOCKS:
             self._connection.execute(lock)
 
-    def _store(self, names: Iterable[tuple[str, str]]) -> None:
-        """Makes tables of the relations that are not there yet."""
+    def warm(self) -> None:
+        """Makes all functions, and the relations that they read."""
+        for name in DEFINITIONS:
+            with self._lock:
+                self._define(name)
+
+    def _prepare(self, query: Rewritten) -> bool:
+        """Makes what the query needs; whether any of it tells of the user."""
         with self._lock:
-            for name in set(names) - self._stored:
-                relation = _OWN.get(name) or snapshot().relations[name]
-                self._connection.execute(_create(relation))
-                self._fill(relation, self._rows.get(name) or library(name))
-                self._stored.add(name)
+            personal = [self._store(name) for name in query.relations]
+            personal += [self._define(name) for name in called(query.sql)]
+        return any(personal)
+
+    def _define(self, name: str) -> bool:
+        if name not in self._defined:
+            definition = DEFINITIONS[name]
+            personal = [self._store((PG_CATALOG, relation)) for relation in definition.relations]
+            personal += [self._define(other) for other in definition.needs]
+            self._connection.execute(definition.sql)
+            self._defined[name] = any(personal)
+        return self._defined[name]
+
+    def _store(self, name: tuple[str, str]) -> bool:
+        if name not in self._stored:
+            relation = _OWN.get(name) or snapshot().relations[name]
+            personal = PERSONAL.get(name)
+            kept = relation if personal is None else replace(relation, name=f"z_{relation.name}")
+            self._connection.execute(_create(kept))
+            self._fill(kept, self._rows.get(name) or library(name))
+            if personal is not None:
+                self._connection.execute(_personal(relation, kept, *personal))
+            self._stored[name] = personal is not None
+        return self._stored[name]
 
     def _fill(self, relation: CatalogRelation, rows: Sequence[Mapping[str, object]]) -> None:
         """One parameter a column, as a list: far faster than VALUES. A column of defaults is left to SQL."""
@@ -105,26 +133,27 @@ class Database:
         """(name, DuckDB type) of a query's columns, without running it."""
         columns = self._described.get(query.sql)
         if columns is None:
-            self._store(query.relations)
+            self._prepare(query)
             rows = self._run(f"DESCRIBE {query.sql}", None).rows
             columns = tuple((str(name), str(type)) for name, type, *_ in rows)
             self._described.put(query.sql, columns)
         return columns
 
-    def run(self, query: Rewritten, cancel: Cancel | None = None, timeout: float | None = None) -> Found:
+    def run(self, query: Rewritten, user: str, cancel: Cancel | None = None, timeout: float | None = None) -> Found:
         """Raises Rejected: 0A000 for what DuckDB cannot do, 57014 when stopped, 54001 over the rows."""
-        found = self._found.get(query.sql)
+        asker = user if self._prepare(query) else None
+        key = query.sql if asker is None else f"{asker}\0{query.sql}"
+        found = self._found.get(key)
         if found is None:
-            self._store(query.relations)
-            found = self._run(query.sql, cancel, timeout)
+            found = self._run(query.sql, cancel, timeout, asker)
             if any(type == _INTERVAL for _, type in found.columns):
                 again = readable(query.sql, [type == _INTERVAL for _, type in found.columns])
-                found = Found(found.columns, self._run(again, cancel, timeout).rows)
+                found = Found(found.columns, self._run(again, cancel, timeout, asker).rows)
             if query.lasting and len(found.rows) <= MAX_KEPT:
-                self._found.put(query.sql, found)
+                self._found.put(key, found)
         return found
 
-    def _run(self, sql: str, cancel: Cancel | None, timeout: float | None = None) -> Found:
+    def _run(self, sql: str, cancel: Cancel | None, timeout: float | None = None, user: str | None = None) -> Found:
         expired = threading.Event()
         cursor = self._connection.cursor()
 
@@ -134,6 +163,9 @@ class Database:
 
         interruptible = nullcontext() if cancel is None else cancel.interrupting(cursor.interrupt)
         try:
+            if user is not None:
+                cursor.execute(f"SET VARIABLE z_user = {exp.Literal.string(user).sql('duckdb')}")
+                cursor.execute(f"SET VARIABLE z_oid = {oid_of('role', user)}")
             with self._watchdog.watch(min(timeout or MAX_SECONDS, MAX_SECONDS), expire), interruptible:
                 rows = cursor.execute(sql).fetchmany(MAX_ROWS + 1)
                 columns = tuple((str(name), str(type)) for name, type, *_ in cursor.description or ())
@@ -174,7 +206,14 @@ def _create(relation: CatalogRelation) -> str:
     columns = ", ".join(
         f'"{column.name}" {column.duckdb_type} DEFAULT {_literal(column.default)}' for column in relation.columns
     )
-    return f"CREATE TABLE IF NOT EXISTS {_name(relation)} ({columns})"
+    return f"CREATE TABLE {_name(relation)} ({columns})"
+
+
+def _personal(relation: CatalogRelation, kept: CatalogRelation, oid: str, name: str) -> str:
+    """The relation as a view that puts the user's name and OID into the row that has neither."""
+    parts = f"if({oid} = 0, getvariable('z_oid')::UINTEGER, {oid}) AS {oid}"
+    parts += f", if({oid} = 0, getvariable('z_user')::VARCHAR, {name}) AS {name}"
+    return f"CREATE VIEW {_name(relation)} AS SELECT * REPLACE ({parts}) FROM {_name(kept)}"
 
 
 def _name(relation: CatalogRelation) -> str:

@@ -1,11 +1,14 @@
 """The functions that a catalog query may call.
 
-Decides by two lists: functions that mean the same in DuckDB, and those that functions.sql defines.
+Decides by two lists: functions that mean the same in DuckDB, and those that functions.sql defines, and what each of
+those needs before it can be made.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from dataclasses import dataclass
 from importlib.resources import files
 
 
@@ -16,12 +19,35 @@ def words(text: str) -> frozenset[str]:
 PREFIX = "pgf_"
 """Begins the names of the macros in functions.sql, so that none is taken for a function of DuckDB's own."""
 
-DEFINITIONS = files("dpsql.catalog").joinpath("functions.sql").read_text(encoding="utf-8")
+_NAMED = re.compile(rf"\b(?:{PREFIX}|pgc\.)\w+")
 
-READ_BY_FUNCTIONS = frozenset(("pg_catalog", name) for name in re.findall(r"\bpgc\.(pg_\w+)", DEFINITIONS))
-"""Relations that the definitions read."""
 
-MACROS = frozenset(re.findall(rf"^CREATE MACRO {PREFIX}(\w+)", DEFINITIONS, re.MULTILINE))
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """A macro, or a view that macros read. `needs` are the names of others, `relations` what it reads of pg_catalog."""
+
+    sql: str
+    needs: tuple[str, ...]
+    relations: frozenset[str]
+
+
+def _definitions() -> Mapping[str, Definition]:
+    text = files("dpsql.catalog").joinpath("functions.sql").read_text(encoding="utf-8")
+    statements = re.findall(r"^CREATE .*?(?:;$|\Z)", text, re.MULTILINE | re.DOTALL)
+    named = {match[0]: statement for statement in statements if (match := _NAMED.search(statement)) is not None}
+    made = {}
+    for name, statement in named.items():
+        found = dict.fromkeys(_NAMED.findall(statement))
+        needs = tuple(other for other in found if other in named and other != name)
+        tables = (each for each in found if each.startswith("pgc.") and each not in named)
+        made[name] = Definition(statement, needs, frozenset(each.removeprefix("pgc.") for each in tables))
+    return made
+
+
+DEFINITIONS = _definitions()
+"""By name: `pgf_...` for macros, `pgc.z_...` for views."""
+
+MACROS = frozenset(name.removeprefix(PREFIX) for name in DEFINITIONS if name.startswith(PREFIX))
 
 PLAIN = words(
     "count min max sum avg array_agg group_concat listagg string_agg logical_and logical_or bool_and bool_or coalesce "
@@ -41,3 +67,8 @@ SESSION = words(
 
 CLOCK = words("now current_timestamp current_date")
 """Functions that say another thing at another time."""
+
+
+def called(sql: str) -> tuple[str, ...]:
+    """The definitions that a rewritten query calls; a few more where a text in it looks like one."""
+    return tuple(name for name in dict.fromkeys(_NAMED.findall(sql.lower())) if name in DEFINITIONS)

@@ -20,7 +20,7 @@ from dpsql.catalog.functions import CLOCK, PLAIN, PREFIX, SESSION, words
 from dpsql.catalog.own import as_query
 from dpsql.catalog.routing import function_name, is_cte, relation, schema_of
 from dpsql.catalog.session_values import session_value
-from dpsql.catalog.snapshot import FUNCTION_TEXTS, KEYWORDS, OWN_SCHEMA, SCHEMAS
+from dpsql.catalog.snapshot import OWN_SCHEMA, SCHEMAS
 from dpsql.compiler.parse import name_of
 from dpsql.compiler.public.names import output_name
 from dpsql.errors import NOT_SUPPORTED, UNDEFINED_FUNCTION, UNDEFINED_TABLE, Rejected
@@ -69,10 +69,6 @@ def _needs(tree: exp.Query) -> tuple[frozenset[tuple[str, str]], bool, bool]:
             fixed = False
         elif name in CLOCK:
             lasting = False
-        elif name.startswith("pg_get_function_"):
-            relations.add((FUNCTION_TEXTS.schema, FUNCTION_TEXTS.name))
-        elif name == "pg_get_keywords":
-            relations.add((KEYWORDS.schema, KEYWORDS.name))
     return frozenset(relations), fixed, lasting
 
 

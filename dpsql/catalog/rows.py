@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator, Mapping
+from functools import cache
 
 from dpsql.catalog import comments, own
 from dpsql.catalog.information import information_rows
@@ -36,6 +37,10 @@ _CONSTANT_SETTINGS = {
 }
 
 
+PERSONAL = {(PG_CATALOG, "pg_roles"): ("oid", "rolname"), (PG_CATALOG, "pg_user"): ("usesysid", "usename")}
+"""Relations with one row for the user who asks, and its columns for the user's OID, 0 here, and name."""
+
+
 def oid_of(kind: str, name: str) -> int:
     """An OID that stays the same across restarts and policies."""
     return _FIRST_OID + zlib.crc32(f"{kind}:{name}".encode()) % _OIDS
@@ -53,7 +58,7 @@ def rows_for(schema: Schema, user: str) -> Rows:
     rows: Rows = {key: list(found) for key, found in snapshot().rows.items()}
     parts = (
         _system_rows(),
-        _server_rows(database, user),
+        _server_rows(database),
         *(_table_rows(schema, table, table.name in tied) for table in tables),
         *(_key_rows(key) for key in keys(tables)),
         *(_reference_rows(reference) for reference in references(tables)),
@@ -73,8 +78,13 @@ def rows_for(schema: Schema, user: str) -> Rows:
 Named = Iterator[tuple[str, Row]]
 
 
-def _system_rows() -> Named:
+@cache
+def _system_rows() -> tuple[tuple[str, Row], ...]:
     """The catalog's own relations, as Postgres lists them among the others."""
+    return tuple(_relation_rows())
+
+
+def _relation_rows() -> Named:
     for relation in (*snapshot().relations.values(), own.COLUMNS):
         namespace = _NAMESPACES[relation.schema]
         yield "pg_class", _class(relation.oid, relation.name, namespace, relation.kind, len(relation.columns))
@@ -82,14 +92,14 @@ def _system_rows() -> Named:
             yield "pg_attribute", _attribute(relation.oid, number, column.name, column.type_oid, -1, column.required)
 
 
-def _server_rows(database: str, user: str) -> Named:
+def _server_rows(database: str) -> Named:
     for name, oid in _NAMESPACES.items():
         yield "pg_namespace", {"oid": oid, "nspname": name, "nspowner": _OWNER}
         yield (
             f"{INFORMATION_SCHEMA}.schemata",
             {"catalog_name": database, "schema_name": name, "schema_owner": _OWNER_NAME},
         )
-    for oid, name, owner in ((_OWNER, _OWNER_NAME, True), (oid_of("role", user), user, False)):
+    for oid, name, owner in ((_OWNER, _OWNER_NAME, True), (0, "", False)):
         role = {"oid": oid, "rolname": name, "rolinherit": True, "rolcanlogin": True, "rolconnlimit": -1}
         flags = ("rolsuper", "rolcreaterole", "rolcreatedb", "rolreplication", "rolbypassrls")
         yield "pg_roles", {**role, **dict.fromkeys(flags, owner)}

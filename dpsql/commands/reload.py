@@ -99,6 +99,7 @@ class Current:
         with self._lock:
             self._engine = new
             self._running[new] = 0
+        new.warm_catalogs()
         self._sweep()
         return tuple(leaving(old.policy, new.policy))
 

@@ -57,6 +57,7 @@ def open_current(policy: Policy) -> Current:
         begin(engine.ledger, policy)
         draw(DiscreteGaussian(1.0), 1)
         engine.pool.warm(_WARM)
+        engine.warm_catalogs()
     except BaseException:
         engine.close()
         raise

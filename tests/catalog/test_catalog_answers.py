@@ -12,6 +12,7 @@ import pytest
 from catalog_fakes import CONTEXT, SCHEMA
 
 from dpsql.catalog.catalog import Catalog, Catalogs
+from dpsql.catalog.functions import DEFINITIONS
 from dpsql.catalog.rows import oid_of, rows_for, table_oid
 from dpsql.catalog.snapshot import snapshot
 from dpsql.compiler import kinds
@@ -19,6 +20,7 @@ from dpsql.compiler.statements import split
 from dpsql.errors import Rejected
 from dpsql.pgwire import values as wire
 from dpsql.pgwire.values import WireValue
+from dpsql.policy.model import User
 from dpsql.types import INT8, NUMERIC, TEXT, Column, Interval, Kind, Relation, SqlType
 
 TRACES = Path(__file__).with_name("client_queries.sql")
@@ -344,10 +346,36 @@ def test_no_other_relation_has_a_way_in(catalog: Catalog, name: str) -> None:
     assert caught.value.sqlstate == "42P01"
 
 
-def test_one_catalog_for_each_user() -> None:
+def test_users_of_a_role_share_a_database_and_see_themselves() -> None:
+    users = {"alice": User("analyst"), "bob": User("analyst"), "o'neil": User("analyst"), "carol": User("chief")}
+    schema = replace(SCHEMA, policy=replace(SCHEMA.policy, users=users))
+    catalogs = Catalogs(schema)
+    asked = "SELECT rolname, oid, oid::regrole, pg_get_userbyid(oid) FROM pg_roles WHERE rolname <> 'dpsql'"
+    for _ in range(2):
+        for user in users:
+            catalog, context = catalogs.of(user), replace(CONTEXT, user=user)
+            assert catalog.answer(asked, (), context).rows == ((user, oid_of("role", user), user, user),)
+            assert catalog.answer("SELECT usename FROM pg_user", (), context).rows == (("dpsql",), (user,))
+            assert catalog.answer("SELECT pg_get_userbyid(relowner) FROM pg_class LIMIT 1", (), context).rows == (
+                ("dpsql",),
+            )
+    databases = {user: catalogs.of(user)._visible.database() for user in users}
+    assert databases["alice"] is databases["bob"]
+    assert databases["alice"] is not databases["carol"]
+    catalogs.close()
+
+
+def test_what_is_made_ahead_is_what_is_asked() -> None:
     catalogs = Catalogs(SCHEMA)
-    assert catalogs.of("alice") is catalogs.of("alice")
-    assert catalogs.of("alice") is not catalogs.of("carol")
+    catalogs.warm_soon()
+    assert catalogs.of("alice").answer("SELECT 1 FROM pg_class LIMIT 1", (), CONTEXT).rows == ((1,),)
+    catalogs.close()
+    catalogs = Catalogs(SCHEMA)
+    catalogs.warm()
+    made = catalogs.of("alice")._visible.database()
+    assert set(made._defined) == set(DEFINITIONS)
+    assert made._defined["pgf_pg_get_userbyid"]
+    assert not made._defined["pgf_obj_description"]
     catalogs.close()
 
 
