@@ -19,12 +19,14 @@ from dpsql.ledger.decide import Request
 from dpsql.ledger.model import Ask, Decision, Entry, Kind, LedgerError, Source, Stored
 from dpsql.ledger.rows import Rows
 from dpsql.replay.derive import choose
-from dpsql.replay.recipe import Derived, Recipe, decoded, digest
+from dpsql.replay.recipe import Derived, Recipe, Shape, decoded, digest
 from dpsql.replay.store import shape_digest
 from dpsql.types import Cost, Release, Reservation
 
 MAX_KIN: Final = 1000
-"""Stored releases of a family that are looked at, the newest first."""
+MAX_CELLS: Final = 50_000
+"""Stored releases of a family that are looked at, the newest first, and their cells: a choice among so many takes about
+a tenth of a second, and everybody who asks the ledger waits for it."""
 
 
 Found = dict[str, Reservation | Release | Derived]
@@ -103,10 +105,22 @@ def _chosen(ask: Ask, found: Sequence[tuple[int, str]]) -> Recipe | None:
     try:
         if ask.kin is None or not found:
             return None
-        shapes = [(number, decoded(shape, ask.kin.family)) for number, shape in found]
-        return choose(ask.kin, shapes)
+        return choose(ask.kin, _shapes(ask.kin.family, found))
     except (ValueError, KeyError, TypeError, ArithmeticError):
         raise LedgerError("the shape of a stored release is damaged") from None
+
+
+def _shapes(family: str, found: Sequence[tuple[int, str]]) -> list[tuple[int, Shape]]:
+    """As many as may be looked at, at least the newest."""
+    shapes: list[tuple[int, Shape]] = []
+    cells = 0
+    for number, text in found:
+        shape = decoded(text, family)
+        cells += sum(len(axis.cells) for axis in shape.axes)
+        if shapes and cells > MAX_CELLS:
+            break
+        shapes.append((number, shape))
+    return shapes
 
 
 def _bought(stored: Stored, bought: Collection[int]) -> Stored:

@@ -39,6 +39,7 @@ COLUMNS: Final = (
 ENTRY: Final = ", ".join(f'"{name}"' for name in COLUMNS)
 INSERT_ENTRY: Final = f"INSERT INTO entry ({ENTRY}) VALUES ({', '.join('?' * len(COLUMNS))})"
 BATCH: Final = 2000
+MAX_TEXT: Final = 2_000_000
 _RELEASES: Final = """
 SELECT e.id, e.key, e.content, r.key, r.body FROM entry e LEFT JOIN release r ON r.reservation = e.reservation
 WHERE e.kind = 'record' AND e.id BETWEEN ? AND ? ORDER BY e.id
@@ -196,9 +197,18 @@ class Rows:
             last = batch[-1][0]
 
     def kin(self, family: str, account: str, limit: int) -> list[tuple[int, str, bool]]:
-        """(reservation, shape, whether the account seems to have paid for it) of a family, the newest first."""
-        rows = self._execute(_KIN, (account, account, family, limit)).fetchall()
-        return [(number, shape, bool(seen)) for number, shape, seen in rows]
+        """(reservation, shape, whether the account seems to have paid for it) of a family, the newest first.
+
+        Up to `limit`, and to MAX_TEXT characters of shapes.
+        """
+        found: list[tuple[int, str, bool]] = []
+        size = 0
+        for number, shape, seen in self._execute(_KIN, (account, account, family, limit)):
+            size += len(shape)
+            if found and size > MAX_TEXT:
+                break
+            found.append((number, shape, bool(seen)))
+        return found
 
     def unrecorded(self, key: str) -> tuple[int, int] | None:
         """(id, time) of the newest debit of a measurement, if no release was recorded for it."""

@@ -156,7 +156,7 @@ def encoded(shape: Shape) -> str:
     return json.dumps(document, separators=(",", ":"))
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=128)
 def decoded(text: str, family: str) -> Shape:
     """The inverse of `encoded`. Raises ValueError, KeyError or TypeError for anything else."""
     document = json.loads(text)

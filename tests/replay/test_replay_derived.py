@@ -153,6 +153,18 @@ def test_not_derivable(shop: Shop, stored: list[str], asked: str) -> None:
     assert not shop.is_derived(asked, reuse_error=ANY)
 
 
+def test_a_choice_among_so_many_cells_and_no_more(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All who ask the ledger wait for it, and EXPLAIN is free: what is stored may not make it long."""
+    shop.ask("SELECT note, COUNT(*) FROM visits GROUP BY note")
+    shop.ask(BY_HOUR)
+    for limit in ("dpsql.ledger.kin.MAX_CELLS", "dpsql.ledger.rows.MAX_TEXT"):
+        with monkeypatch.context() as patch:
+            patch.setattr(limit, 10)
+            assert any("derived" in line for line in shop.explained(f"{V} WHERE hour = 3"))
+            assert not any("derived" in line for line in shop.explained(f"{V} WHERE note = 2"))
+        assert any("derived" in line for line in shop.explained(f"{V} WHERE note = 2"))
+
+
 def test_off(shop: Shop) -> None:
     shop.ask(BY_SHOP)
     assert not shop.is_derived(f"{V} WHERE shop = 'zoo'", reuse_error=Decimal(0))
