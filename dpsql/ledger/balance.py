@@ -39,13 +39,17 @@ class Balance:
     limits: Limits
     spent: Cost
     reading_delta: Decimal | None
-    epsilon_spent: Decimal
     epsilon_left: Decimal
     delta_limit: Decimal
     delta_spent: Decimal
     delta_left: Decimal
     granted: Decimal = _NOTHING
     window: str = ""
+
+    @property
+    def epsilon_spent(self) -> Decimal:
+        """What was spent, as one epsilon. Worked out when it is asked for: most answers tell only what is left."""
+        return read(self.spent, self.reading_delta)
 
 
 def calendar_of(policy: Policy, role: Role) -> Calendar | None:
@@ -98,7 +102,6 @@ def _balance(policy: Policy, budget: Budget, spent: Cost, statement_delta: Decim
         limits=most,
         spent=spent,
         reading_delta=reading,
-        epsilon_spent=read(spent, reading),
         epsilon_left=_left(most, spent, statement_delta * for_noise),
         delta_limit=(most.delta or 0) * COST_UNIT,
         delta_spent=spent.delta * COST_UNIT,
