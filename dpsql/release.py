@@ -22,15 +22,14 @@ from itertools import product, repeat
 from math import inf, sqrt
 
 from dpsql.compiler.bins import NumberBins
-from dpsql.compiler.cells import ONE, CountOutput, MomentOutput, SumOutput
+from dpsql.compiler.cells import ONE, CountOutput, MomentOutput, SumOutput, linear
 from dpsql.compiler.histograms import Histogram, HistogramOutput
 from dpsql.compiler.keys import shown
 from dpsql.compiler.plan import Measurement, Output, PlannedRelease
-from dpsql.dp.mechanisms import DiscreteGaussian, Mechanism
+from dpsql.dp.mechanisms import DiscreteGaussian, Mechanism, reach95
 from dpsql.dp.noise import choose, draw
 from dpsql.errors import Failed
 from dpsql.replay.recipe import Derived, Recipe
-from dpsql.replay.shape import wide
 from dpsql.types import ExactCells, Kind, Relation, Release, Reservation, SqlType, Value
 
 LIMIT = 2**63 - 1
@@ -157,21 +156,27 @@ def _rank(value: Value) -> tuple[int, object]:
 # Post-processing ------------------------------------------------------------------------------------------------
 
 
+Parts = Sequence[tuple[int, float]]
+"""Signed moves of a value, by the places of the measurements that make them."""
+
+
 @dataclass(frozen=True, slots=True)
 class Estimate:
     """An aggregate's value in one group with its error: standard deviation and a 95 % interval of the noise.
 
-    A chosen value has none that is known without the data.
+    `parts`: what one standard deviation of each measurement's noise makes of it. A chosen value has no error that is
+    known without the data.
     """
 
     value: Value
     stddev: float | None = None
     low: float | None = None
     high: float | None = None
+    parts: Parts = ()
 
 
 def released_relation(planned: PlannedRelease, made: Release) -> Relation:
-    """The released columns: keys, aggregates, and each aggregate's standard deviation and 95 % interval."""
+    """The released columns: keys, aggregates, each one's standard deviation and 95 % interval, covariances."""
     scales = tuple(_scale(measurement) for measurement in planned.measurements)
     return _relation(planned, made.keys, made.cells, repeat(scales))
 
@@ -182,17 +187,18 @@ def derived_relation(planned: PlannedRelease, derived: Derived) -> Relation:
     scales = []
     for deviations in derived.recipe.stddevs():
         if deviations not in known:
-            known[deviations] = _derived_scales(planned, deviations, wide(derived.recipe.gaussian))
+            known[deviations] = _derived_scales(planned, deviations, reach95(gaussian=derived.recipe.gaussian))
         scales.append(known[deviations])
     return _relation(planned, tuple(_public_keys(planned)), derived.cells(), scales)
 
 
 def derived_error95(planned: PlannedRelease, recipe: Recipe) -> float | None:
     """The largest 95 % error of the counts and sums of a derived release; None where all depend on data."""
-    reach = wide(recipe.gaussian)
+    reach = reach95(gaussian=recipe.gaussian)
     deviations = [max(column) for column in zip(*recipe.stddevs(), strict=True)]
-    pairs = zip(planned.measurements, deviations, strict=True)
-    return max((reach * sd * float(m.resolution) for m, sd in pairs if m.cell.moment is None), default=None)
+    scales = _derived_scales(planned, deviations, reach)
+    parts = [_parts(output, scales) for output in planned.outputs if linear(output)]
+    return max((reach * _root_of_squares(each) for each in parts), default=None)
 
 
 def _relation(
@@ -206,7 +212,8 @@ def _relation(
     for key, row, by in zip(keys, cells, scales):  # noqa: B905  (one scale for all rows repeats without end)
         found = [_estimate(o, row, by, frame) for o, frame in zip(planned.outputs, frames, strict=True)]
         bars = [bar for e in found for bar in (e.stddev, e.low, e.high)]
-        rows.append((*key, *(e.value for e in found), *bars))
+        together = [_covariance(found[a], found[b]) for a, b in planned.aggregation.pairs]
+        rows.append((*key, *(e.value for e in found), *bars, *together))
     return Relation(planned.columns, tuple(rows))
 
 
@@ -226,7 +233,7 @@ class Scale:
 
 
 def _scale(measurement: Measurement) -> Scale:
-    reach = wide(isinstance(measurement.mechanism, DiscreteGaussian))
+    reach = reach95(gaussian=isinstance(measurement.mechanism, DiscreteGaussian))
     return Scale(*measurement.resolution.as_integer_ratio(), measurement.stddev, measurement.error95, reach)
 
 
@@ -255,10 +262,12 @@ def _frame(output: Output) -> Frame:
 def _estimate(output: Output, cells: tuple[int, ...], scales: tuple[Scale, ...], frame: Frame) -> Estimate:
     match output:
         case CountOutput(cell=index):
-            return _around((cells[index] * 2 + ONE) // (2 * ONE), cells[index] / ONE, scales[index])
+            return _around((cells[index] * 2 + ONE) // (2 * ONE), cells[index] / ONE, _parts(output, scales), scales)
         case SumOutput(cell=index, resolution=resolution, type=type_):
             exact = cells[index] * resolution
-            return _around(_as_number(exact, type_), float(exact), scales[index])
+            if output.rows is not None:
+                exact += Fraction(output.centre * cells[output.rows], ONE) * resolution
+            return _around(_as_number(exact, type_), float(exact), _parts(output, scales), scales)
         case MomentOutput():
             return _statistic(output, cells, scales, frame)
         case HistogramOutput(histogram=index, bins=bins, type=type_):
@@ -268,8 +277,28 @@ def _estimate(output: Output, cells: tuple[int, ...], scales: tuple[Scale, ...],
             return Estimate(shown(bins.value(place), type_))
 
 
-def _around(value: Value, exact: float, scale: Scale) -> Estimate:
-    return Estimate(value, scale.stddev, exact - scale.error95, exact + scale.error95)
+def _parts(output: Output, scales: Sequence[Scale]) -> Parts:
+    """Of a count or a sum."""
+    return [(place, weight * scales[place].stddev) for place, weight in linear(output)]
+
+
+def _root_of_squares(parts: Parts) -> float:
+    return sqrt(sum(move * move for _, move in parts))
+
+
+def _covariance(a: Estimate, b: Estimate) -> float:
+    """Of two aggregates' noise: measurements have independent noise, so only those that both read count."""
+    moves = dict(b.parts)
+    return sum(move * moves.get(place, 0.0) for place, move in a.parts)
+
+
+def _around(value: Value, exact: float, parts: Parts, scales: Sequence[Scale]) -> Estimate:
+    if len(parts) == 1:
+        scale = scales[parts[0][0]]
+        return Estimate(value, scale.stddev, exact - scale.error95, exact + scale.error95, parts)
+    deviation = _root_of_squares(parts)
+    reach = max(scales[place].wide for place, _ in parts) * deviation
+    return Estimate(value, deviation, exact - reach, exact + reach, parts)
 
 
 def _statistic(output: MomentOutput, cells: tuple[int, ...], scales: tuple[Scale, ...], frame: Frame) -> Estimate:
@@ -281,16 +310,16 @@ def _statistic(output: MomentOutput, cells: tuple[int, ...], scales: tuple[Scale
     places = dict(output.cells)
     exact = {power: scales[place].units(cells[place]) for power, place in places.items()}
     value = min(max(_from_moments(output, exact, frame), frame.least), frame.most)
-    spread = 0.0
+    parts = []
     for power, place in places.items():
         step = scales[place].stddev
         up = _from_moments(output, {**exact, power: exact[power] + step}, frame)
         down = _from_moments(output, {**exact, power: exact[power] - step}, frame)
-        spread += ((up - down) / 2) ** 2
-    deviation = sqrt(spread)
-    reach = scales[0].wide * deviation
+        parts.append((place, (up - down) / 2))
+    deviation = _root_of_squares(parts)
+    reach = max(scales[place].wide for place, _ in parts) * deviation
     low, high = max(value - reach, frame.least), min(value + reach, frame.most)
-    return Estimate(_as_number(Fraction(value), output.type), deviation, low, high)
+    return Estimate(_as_number(Fraction(value), output.type), deviation, low, high, parts)
 
 
 def _range(output: MomentOutput) -> tuple[float, float]:

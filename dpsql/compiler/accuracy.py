@@ -47,10 +47,12 @@ def with_epsilon(
 
 def _worst(releases: tuple[PlannedRelease, ...]) -> float:
     """The largest 95 % error of all outputs."""
-    if any(r.histograms or any(m.cell.moment is not None for m in r.measurements) for r in releases):
+    errors = [release.error95(output) for release in releases for output in release.outputs]
+    known = [error for error in errors if error is not None]
+    if len(known) < len(errors):
         raise Rejected(
             "dpsql.max_error works for COUNT and SUM, whose error does not depend on the data",
             sqlstate=NOT_SUPPORTED,
             hint="SET dpsql.max_error = default and name an epsilon for averages, variances and quantiles.",
         )
-    return max((m.error95 for r in releases for m in r.measurements), default=0.0)
+    return max(known, default=0.0)

@@ -51,7 +51,7 @@ class Grid:
 class Moment:
     """The product x^i * y^j of centred grid values, shifted down by `shift` bits; (0, 0) counts the rows.
 
-    `x`, `y`: the axes' grids; `y` None where there is one argument.
+    `x`, `y`: the axes' grids; `y` None where there is one argument. A count of all rows has the grid `EVERY_ROW`.
     """
 
     i: int
@@ -75,11 +75,15 @@ class Moment:
         return self.i + self.j
 
 
+EVERY_ROW = Grid(Fraction(1), 0, 0)
+
+
 @dataclass(frozen=True, slots=True)
 class Cell:
     """One measured vector: what is added up, before its noise is chosen.
 
-    `grid` of a sum; `moment` and `second` of the vectors that AVG, VARIANCE, COVAR and CORR are made of.
+    `grid` of a sum; `moment` and `second` of the vectors that AVG, VARIANCE, COVAR and CORR are made of. A moment
+    without `argument` counts all rows, for arguments that are never NULL.
     """
 
     kind: CellKind
@@ -115,9 +119,13 @@ class CountOutput:
 
 @dataclass(frozen=True, slots=True)
 class SumOutput:
+    """A sum of its own; or one of centred values, to which `centre` steps are added for each of the rows in `rows`."""
+
     cell: int
     resolution: Fraction
     type: SqlType
+    rows: int | None = None
+    centre: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,21 +146,65 @@ class MomentOutput:
 CellOutput = CountOutput | SumOutput | MomentOutput
 
 
-def cell_output(aggregate: Aggregate, bound: ContributionBound, norm: Norm, cells: list[Cell]) -> CellOutput:
+@dataclass(frozen=True, slots=True)
+class Way:
+    """How an aggregate is read (see `sharing`): COUNT and SUM from `moments`, or from a cell of their own.
+
+    `every_row`: the argument is never NULL, so its number of values is that of all rows (that meet the condition).
+    """
+
+    aggregate: Aggregate
+    moments: bool = False
+    every_row: bool = False
+
+
+def cells_of(output: CellOutput) -> tuple[int, ...]:
+    """The places of all cells that an output is read from."""
+    match output:
+        case MomentOutput(cells=cells):
+            return tuple(place for _, place in cells)
+        case SumOutput(cell=cell, rows=int() as rows):
+            return rows, cell
+        case CountOutput(cell=cell) | SumOutput(cell=cell):
+            return (cell,)
+
+
+def linear(output: object) -> tuple[tuple[int, float], ...]:
+    """The cells that a count or a sum is made of, each with its weight per unit; empty for other statistics."""
+    match output:
+        case CountOutput(cell=cell) | SumOutput(cell=cell, rows=None):
+            return ((cell, 1.0),)
+        case SumOutput(cell=cell, rows=int() as rows):
+            return (cell, 1.0), (rows, float(output.centre * output.resolution))
+        case _:
+            return ()
+
+
+def cell_output(way: Way, bound: ContributionBound, norm: Norm, cells: list[Cell]) -> CellOutput:
     """How an aggregate is read from cells; adds those that are not there yet."""
+    aggregate = way.aggregate
     match aggregate.kind:
+        case "count" if way.moments:
+            return CountOutput(_moment(way, (0, 0), bound, norm, cells))
         case "count":
             return CountOutput(_cell(Cell("count", aggregate.argument, aggregate.condition), cells))
         case "count_units":
             return CountOutput(_cell(Cell("units", aggregate.argument, aggregate.condition), cells))
         case "count_distinct":
             return CountOutput(_cell(Cell("distinct", aggregate.argument, aggregate.condition), cells))
+        case "sum" if way.moments:
+            x = avg_grid(_argument(aggregate), bound, norm)
+            rows, total = (_moment(way, power, bound, norm, cells) for power in _powers("avg"))
+            return SumOutput(total, x.resolution, aggregate.type, rows, x.centre)
         case "sum":
             grid = sum_grid(_argument(aggregate), bound, norm)
             cell = Cell("sum", aggregate.argument, aggregate.condition, grid)
             return SumOutput(_cell(cell, cells), grid.resolution, aggregate.type)
         case _:
-            return _moments(aggregate, bound, norm, cells)
+            lower, upper = _interval(_argument(aggregate))
+            places = tuple((power, _moment(way, power, bound, norm, cells)) for power in _powers(aggregate.kind))
+            grid = avg_grid(_argument(aggregate), bound, norm)
+            return MomentOutput(aggregate.kind, places, grid, lower, upper, aggregate.type)
 
 
 MOMENT_NAMES = {(0, 0): "n", (1, 0): "x", (2, 0): "xx", (0, 1): "y", (0, 2): "yy", (1, 1): "xy"}
@@ -171,18 +223,16 @@ def _powers(kind: AggregateKind) -> tuple[tuple[int, int], ...]:
             return ((0, 0), (1, 0), (2, 0))
 
 
-def _moments(aggregate: Aggregate, bound: ContributionBound, norm: Norm, cells: list[Cell]) -> MomentOutput:
-    """The moments of a statistic, measured once for all statistics of the same arguments."""
-    argument, second = _argument(aggregate), aggregate.second
-    x = avg_grid(argument, bound, norm)
+def _moment(way: Way, power: tuple[int, int], bound: ContributionBound, norm: Norm, cells: list[Cell]) -> int:
+    """The place of a moment, measured once for all aggregates of the same arguments."""
+    aggregate, (i, j) = way.aggregate, power
+    argument, second = aggregate.argument, aggregate.second
+    if power == (0, 0) and (way.every_row or argument is None):
+        return _cell(Cell("moment", None, aggregate.condition, moment=Moment(0, 0, EVERY_ROW)), cells)
+    x = avg_grid(_argument(aggregate), bound, norm)
     y = avg_grid(second, bound, norm) if second is not None else None
-    places = []
-    for i, j in _powers(aggregate.kind):
-        moment = Moment(i, j, x, y, _shift(i, j, x, y, most_steps(bound, norm)))
-        cell = Cell("moment", argument, aggregate.condition, second=second, moment=moment)
-        places.append(((i, j), _cell(cell, cells)))
-    lower, upper = _interval(argument)
-    return MomentOutput(aggregate.kind, tuple(places), x, lower, upper, aggregate.type)
+    moment = Moment(i, j, x, y, _shift(i, j, x, y, most_steps(bound, norm)))
+    return _cell(Cell("moment", argument, aggregate.condition, second=second, moment=moment), cells)
 
 
 def _shift(i: int, j: int, x: Grid, y: Grid | None, most: int) -> int:
@@ -282,5 +332,17 @@ def cell_name(cell: Cell) -> str:
     made = f"{_WORDS.get(cell.kind)}({', '.join(parts) or '*'})"
     if cell.moment is not None:
         factors = [*parts[:1] * cell.moment.i, *parts[-1:] * cell.moment.j]
-        made = f"moment SUM({' * '.join(factors)})" if factors else f"moment COUNT({', '.join(parts)})"
-    return made if cell.condition is None else f"{made} FILTER (WHERE {shown(cell.condition)})"
+        made = f"moment SUM({' * '.join(factors)})" if factors else f"moment COUNT({', '.join(parts) or '*'})"
+    return made + _filter(cell.condition)
+
+
+def aggregate_name(aggregate: Aggregate) -> str:
+    """What is asked for, for EXPLAIN."""
+    parts = [shown(e) for e in (aggregate.argument, aggregate.second) if e is not None]
+    words = {"count_units": "COUNT(DISTINCT ", "count_distinct": "COUNT(DISTINCT "}
+    name = words.get(aggregate.kind, f"{aggregate.kind.upper()}(")
+    return f"{name}{', '.join(parts) or '*'}){_filter(aggregate.condition)}"
+
+
+def _filter(condition: Expr | None) -> str:
+    return "" if condition is None else f" FILTER (WHERE {shown(condition)})"

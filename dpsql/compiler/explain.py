@@ -7,9 +7,10 @@ from math import sqrt
 from typing import Any
 
 from dpsql.compiler import Compiled
-from dpsql.compiler.cells import ONE
+from dpsql.compiler.algebra import Aggregate
+from dpsql.compiler.cells import ONE, CellOutput, aggregate_name, cells_of
 from dpsql.compiler.emit import DIALECTS, emit, emit_histogram
-from dpsql.compiler.histograms import Histogram
+from dpsql.compiler.histograms import Histogram, HistogramOutput
 from dpsql.compiler.plan import Measurement, PlannedRelease
 from dpsql.dp.mechanisms import DiscreteGaussian, DiscreteLaplace, Mechanism
 from dpsql.dp.privacy import amount, cost_of
@@ -106,6 +107,7 @@ def _cells(release: PlannedRelease, compiled: Compiled, dialect: str) -> dict[st
         },
         "cost": _loss(Cost(release.cost.epsilon - chosen.epsilon, release.cost.rho - chosen.rho)),
         "measurements": [_measurement(m) for m in release.measurements],
+        "outputs": [_output(release, a, o) for a, o in _read(release)],
     }
     if release.selection is not None:
         selection = release.selection
@@ -139,6 +141,18 @@ def _measurement(m: Measurement) -> dict[str, Any]:
         **_mechanism(m.mechanism),
         "error95": None if m.cell.moment is not None else m.error95,
     }
+
+
+def _read(release: PlannedRelease) -> Iterator[tuple[Aggregate, CellOutput]]:
+    """The aggregates that are read from cells, with how they are."""
+    for aggregate, output in zip(release.aggregation.aggregates, release.outputs, strict=True):
+        if not isinstance(output, HistogramOutput):
+            yield aggregate, output
+
+
+def _output(release: PlannedRelease, aggregate: Aggregate, output: CellOutput) -> dict[str, Any]:
+    columns = [release.measurements[place].column for place in cells_of(output)]
+    return {"name": aggregate_name(aggregate), "columns": columns, "error95": release.error95(output)}
 
 
 def _sensitivity(sensitivity: Sensitivity) -> dict[str, Any]:
@@ -189,10 +203,22 @@ def _release_lines(release: PlannedRelease, compiled: Compiled) -> Iterator[str]
     yield f"Release {release.id} over {tables}" + (f", after {', '.join(after)}" if after else "")
     yield f"  Keys: {_key_words(release)}"
     yield f"  Contribution bound: {_bound_words(release)}"
-    for m in release.measurements:
-        yield f"  Measure {m.name}: {_noise_words(m)}"
+    unknown = {place for _, o in _read(release) if release.error95(o) is None for place in cells_of(o)}
+    for place, m in enumerate(release.measurements):
+        yield f"  Measure {m.name}: {_noise_words(m, known=place not in unknown)}"
+    if any(m.cell.moment is not None for m in release.measurements):
+        yield from (f"  Answer {words}" for words in _answers(release))
     for h in release.histograms:
         yield f"  Choose {h.name}: {_choice_words(h)}"
+
+
+def _answers(release: PlannedRelease) -> Iterator[str]:
+    """Counts and sums that are read from moments, which others are read from as well."""
+    for aggregate, output in _read(release):
+        found = [release.measurements[place] for place in cells_of(output)]
+        error = release.error95(output)
+        if error is not None and any(m.cell.moment is not None for m in found):
+            yield f"{aggregate_name(aggregate)}: from {' and '.join(m.name for m in found)}, 95 % error {error:.4g}"
 
 
 def _key_words(release: PlannedRelease) -> str:
@@ -228,9 +254,9 @@ def _choice_words(h: Histogram) -> str:
     return words + "; its error in values depends on the data"
 
 
-def _noise_words(m: Measurement) -> str:
+def _noise_words(m: Measurement, *, known: bool) -> str:
     name = "Gaussian" if isinstance(m.mechanism, DiscreteGaussian) else "Laplace"
     words = f"{name} noise, standard deviation {m.stddev:.4g}"
-    if m.cell.moment is not None:
+    if not known:
         return words + "; the error of what it is part of depends on the data"
     return words + f", 95 % error {m.error95:.4g}"

@@ -11,16 +11,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
+from math import hypot
 from typing import Literal
 
 from dpsql.compiler.algebra import Aggregation, Expr, canonical, describe
-from dpsql.compiler.cells import Cell, CellOutput, cell_name, cell_output, cell_text, most_steps
+from dpsql.compiler.cells import Cell, CellOutput, cell_name, cell_output, cell_text, linear, most_steps
 from dpsql.compiler.histograms import Choice, Histogram, HistogramOutput, histogram, histogram_output, is_choice
 from dpsql.compiler.keys import KeyDomain, filled, key_domain, product
 from dpsql.compiler.public.names import UNNAMED
+from dpsql.compiler.sharing import may_clip, shared
 from dpsql.compiler.shown import shown
 from dpsql.dp.accounting import key_delta, share_of_statement
-from dpsql.dp.mechanisms import Mechanism, error95, stddev
+from dpsql.dp.mechanisms import DiscreteGaussian, Mechanism, error95, reach95, stddev
 from dpsql.dp.privacy import Calibrated, DeltaEvent, best, cost, cost_of, units_up
 from dpsql.dp.selection import threshold, weight_sensitivity
 from dpsql.dp.sensitivity import L1, L2, ContributionBound, Norm, Sensitivity, clip_l1, clip_l2
@@ -120,6 +122,14 @@ class PlannedRelease:
         """Whether noisy cells, or the selection of keys, need a query besides those of the histograms."""
         return bool(self.measurements) or self.selection is not None
 
+    def error95(self, output: Output) -> float | None:
+        """The 95 % error of a count or a sum; None where it depends on data."""
+        parts = [(self.measurements[place], weight) for place, weight in linear(output)]
+        if len(parts) < 2:
+            return next((m.error95 for m, _ in parts), None)
+        gaussian = all(isinstance(m.mechanism, DiscreteGaussian) for m, _ in parts)
+        return reach95(gaussian=gaussian) * hypot(*(m.stddev * weight for m, weight in parts))
+
 
 def with_released_keys(planned: PlannedRelease, derived: Mapping[int, Relation | None]) -> PlannedRelease:
     """The release with the key values of those before it filled in."""
@@ -191,9 +201,12 @@ def _outline(aggregation: Aggregation, privacy: Privacy, norm: Norm) -> Outline:
     size = _size(keys) if public else None
     cells: list[Cell] = []
     choices: list[Choice] = []
+    clips = may_clip(aggregation, form, bound)
     outputs = tuple(
-        histogram_output(a, size, choices) if is_choice(a) else cell_output(a, bound, norm, cells)
-        for a in aggregation.aggregates
+        histogram_output(way.aggregate, size, choices)
+        if is_choice(way.aggregate)
+        else cell_output(way, bound, norm, cells)
+        for way in shared(aggregation.aggregates, aggregation.input, bound, norm, clips=clips)
     )
     if choices:
         most_steps(bound, "l1")

@@ -491,12 +491,16 @@ def _private_select(
     tree = rewrite(select, grouping)
     made = aggregation(grouping, state.max_groups)
     made = renumber(replace(made, depends_on=derived_relations(made)))
-    if made in state.aggregations:
+    before = next((i for i, each in enumerate(state.aggregations) if replace(each, pairs=made.pairs) == made), None)
+    if before is not None:
         if index == len(state.aggregations) - 1:
             state.aggregations.pop()
-        return _reading(tree, grouping.relation, f"_r{state.aggregations.index(made)}")
+        known = state.aggregations[before]
+        both = replace(known, pairs=tuple(dict.fromkeys((*known.pairs, *made.pairs))))
+        state.aggregations[before], state.relations[f"_r{before}"] = both, released_columns(both)
+        return _reading(tree, grouping.relation, f"_r{before}")
     state.aggregations[index] = made
-    state.relations[grouping.relation] = released_columns(grouping)
+    state.relations[grouping.relation] = released_columns(made)
     state.doubts[index] = doubts(source, grouping.key_exprs, state.schema)
     return tree
 

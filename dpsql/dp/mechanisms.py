@@ -120,6 +120,15 @@ def tail(mechanism: Mechanism, t: int) -> float:
             return _up(0.5 * math.erfc(edge / sigma / math.sqrt(2)))
 
 
+def reach95(*, gaussian: bool) -> float:
+    """Standard deviations to the end of a 95 % interval of a sum of independent noises, all Gaussian or some Laplace.
+
+    Exact for Gaussians. With Laplace noise it is what a single one needs (ln 20 / sqrt 2), and sums of several do not
+    exceed: at most 2.056 for two equal ones, 1.96 in the limit.
+    """
+    return 1.96 if gaussian else 2.12
+
+
 @lru_cache(maxsize=4096)
 def error95(mechanism: Mechanism) -> int:
     """The smallest t with P(|X| <= t) >= 0.95, in grid steps."""

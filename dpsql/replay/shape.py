@@ -16,9 +16,10 @@ from fractions import Fraction
 from hashlib import sha256
 from typing import Final
 
-from dpsql.compiler.algebra import Col, Expr, Filter, Lit, Node, Project, Scan, canonical, describe
-from dpsql.compiler.cells import cell_text
+from dpsql.compiler.algebra import Col, Expr, Filter, Lit, Node, canonical, describe
+from dpsql.compiler.cells import cell_text, linear
 from dpsql.compiler.plan import Measurement, PlannedRelease
+from dpsql.compiler.sharing import may_clip
 from dpsql.compiler.walk import parts
 from dpsql.dp.mechanisms import DiscreteGaussian, stddev
 from dpsql.replay.axes import Line, Part, cells_of, columns, part_of
@@ -56,7 +57,8 @@ def shape_of(planned: PlannedRelease, epsilon: Decimal, surroundings: object) ->
             surroundings,
         )
     )
-    return Shape(family, axes, tuple(map(_measured, planned.measurements)), _is_exact(planned), epsilon)
+    exact = not may_clip(aggregation, planned.form, planned.bound)
+    return Shape(family, axes, tuple(map(_measured, planned.measurements)), exact, epsilon)
 
 
 def _apart(node: Node, known: Mapping[str, Col]) -> tuple[Node, dict[str, Part]]:
@@ -106,19 +108,6 @@ def _axis(line: Line, cells: tuple[Set, ...], part: Part | None) -> Axis:
     return Axis(line.name, line.full, narrowed)
 
 
-def _is_exact(planned: PlannedRelease) -> bool:
-    """Whether no contribution can be clipped: one row a unit, or so few by the SQL that no norm reaches its radius.
-
-    A unit's E rows have an L1 norm of at most E * B in any grouping, and every radius is at least max_rows * B.
-    """
-    if planned.form == "rows":
-        return True
-    node = planned.aggregation.input
-    while isinstance(node, Filter | Project):
-        node = node.input
-    return isinstance(node, Scan) and node.enforce_rows is not None and node.enforce_rows <= planned.bound.rows
-
-
 def _measured(m: Measurement) -> Measured:
     cell, moment = m.cell, m.cell.moment
     role: Role = ""
@@ -150,14 +139,10 @@ def _short(text: str) -> str:
 def kin_of(planned: PlannedRelease, shape: Shape, factor: Decimal, max_error: Decimal | None) -> Kin:
     """What may stand for the release: at most `factor` times its own error, and at most `max_error`."""
     limits = []
-    for measurement, measured in zip(planned.measurements, shape.measured, strict=True):
-        limit = measured.variance * float(factor) ** 2
+    for place, measured in enumerate(shape.measured):
+        times = float(factor)
         if max_error is not None:
-            limit = min(limit, (float(max_error) / float(measurement.resolution) / wide(measured.gaussian)) ** 2)
-        limits.append(limit)
+            errors = (planned.error95(o) for o in planned.outputs if place in dict(linear(o)))
+            times = min([times, *(float(max_error) / error for error in errors if error)])
+        limits.append(measured.variance * times**2)
     return Kin(shape, tuple(limits), max_error is not None)
-
-
-def wide(gaussian: bool) -> float:
-    """Standard deviations to the end of a 95 % interval of noise."""
-    return 1.96 if gaussian else 2.12

@@ -23,7 +23,7 @@ from dpsql.compiler.emit import relation as relations
 from dpsql.compiler.emit import release as emitted
 from dpsql.compiler.emit.common import DerivedRows
 from dpsql.compiler.emit.dialect import Dialect
-from dpsql.compiler.emit.rows import RowLevel
+from dpsql.compiler.emit.rows import RowLevel, reads
 from dpsql.compiler.plan import Measurement, PlannedRelease
 from dpsql.dp.sensitivity import L1, L2, ContributionBound, Sensitivity, radius
 
@@ -86,6 +86,36 @@ def no_clip_of_averages_in_one_group(patch: Patch) -> None:
 def l1_radius_for_l2(patch: Patch) -> None:
     """(L0 * m * B)^2 where L0 * (m * B)^2 was declared."""
     _emitting(patch, lambda r: _with_sensitivities(r, lambda m: L2(_squared(m) * r.bound.groups)))
+
+
+@mutant("shared by public key")
+def no_factor_for_what_shares_a_count(patch: Patch) -> None:
+    """Sums whose factor comes from the count of all rows, left unscaled."""
+    shape = emitted._Shape
+    scaled = shape._moment_scaled
+
+    def only_own(self: emitted._Shape, m: Measurement) -> str:
+        own = any(o.cell.counts and reads(o.cell) == reads(m.cell) for o in self.summed if o.cell.moment is not None)
+        return scaled(self, m) if own else f"s{m.column[1:]}"
+
+    patch.setattr(shape, "_moment_scaled", only_own)
+
+
+@mutant("shared by private key")
+def factor_of_fewer_rows(patch: Patch) -> None:
+    """Sums scaled by the factor of the rows that meet another aggregate's FILTER."""
+    patch.setattr(
+        emitted._Shape,
+        "_count_of",
+        lambda self, m: [f"n{o.column[1:]}" for o in self.summed if o.cell.moment is not None and o.cell.counts][-1],
+    )
+
+
+@mutant("shared")
+def shared_sums_not_centred(patch: Patch) -> None:
+    """The sum that AVG and SUM are read from, of values as they are: larger than half the width of their bounds."""
+    value = RowLevel._grid_value
+    patch.setattr(RowLevel, "_grid_value", lambda self, x, grid: value(self, x, replace(grid, centre=0)))
 
 
 @mutant("average by public key")

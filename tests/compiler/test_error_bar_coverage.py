@@ -57,6 +57,16 @@ CASES = (
     "AVG(x) / AVG(y)",
     "CASE WHEN COUNT(*) > 0 THEN SUM(x) / CAST(COUNT(*) AS double precision) END",
 )
+TOGETHER = (
+    "COUNT(x)",
+    "SUM(x)",
+    "AVG(x)",
+    "SUM(x) / CAST(COUNT(x) AS double precision)",
+    "SUM(x) - 40 * COUNT(x)",
+    "SUM(x) + 60 * AVG(x) + COUNT(*)",
+    "STDDEV(x) / AVG(x)",
+)
+"""Of one column beside COUNT(*), SUM(x) and AVG(x), so that all are read from its moments."""
 LAPLACE = ("AVG(x)", "SUM(x) / CAST(COUNT(*) AS double precision)")
 
 
@@ -85,11 +95,10 @@ def coverage(
     rounds: int,
     monkeypatch: pytest.MonkeyPatch,
     keys: str = "GROUP BY k ORDER BY k",
+    beside: str = "",
 ) -> float:
-    made = compiled(
-        f"SELECT CAST({call} AS double precision), dp_interval_low({call}), dp_interval_high({call}) FROM t {keys}",
-        mechanism,
-    )
+    bars = f"dp_interval_low({call}), dp_interval_high({call})"
+    made = compiled(f"SELECT CAST({call} AS double precision), {bars}{beside} FROM t {keys}", mechanism)
     cells = cells_of(made)
 
     def none(mechanism: Mechanism, n: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
@@ -101,7 +110,7 @@ def coverage(
     inside = [
         low <= true <= high
         for _ in range(rounds)
-        for true, (_, low, high) in zip(truth, answers(made, cells), strict=True)
+        for true, (_, low, high, *_) in zip(truth, answers(made, cells), strict=True)
     ]
     return sum(inside) / len(inside)
 
@@ -116,19 +125,33 @@ def test_so_it_does_under_laplace_noise(call: str, monkeypatch: pytest.MonkeyPat
     assert 0.93 <= coverage(call, "laplace", 4, monkeypatch) <= 0.97
 
 
-@pytest.mark.parametrize("call", ["COUNT(*)", "SUM(x)", "AVG(x) FILTER (WHERE y < 70)"])
+@pytest.mark.parametrize("call", TOGETHER)
+def test_so_it_does_of_what_is_read_from_shared_measurements(call: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert 0.93 <= coverage(call, "auto", 1, monkeypatch, beside=", COUNT(*), SUM(x), AVG(x)") <= 0.97
+
+
+@pytest.mark.parametrize("call", ["SUM(x)", "SUM(x) - 40 * COUNT(x)", "SUM(x) / CAST(COUNT(x) AS double precision)"])
+def test_so_it_does_of_those_under_laplace_noise(call: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert 0.93 <= coverage(call, "laplace", 4, monkeypatch, beside=", AVG(x)") <= 0.97
+
+
+@pytest.mark.parametrize(
+    "call", ["COUNT(*)", "SUM(x)", "AVG(x) FILTER (WHERE y < 70)", "AVG(x)", "SUM(x) - 40 * COUNT(x)"]
+)
 def test_a_coarser_group_has_an_interval_of_its_own(call: str, monkeypatch: pytest.MonkeyPatch) -> None:
     keys = "GROUP BY ROLLUP (fours, place) HAVING GROUPING(place) = 1 ORDER BY fours"
     assert 0.93 <= coverage(call, "auto", 4, monkeypatch, keys) <= 0.97
 
 
-@pytest.mark.parametrize(("second", "alone"), [("AVG(y)", True), ("AVG(x)", False), ("SUM(x)", True)])
-def test_only_statistics_of_one_column_move_together(second: str, alone: bool) -> None:
-    """VAR_POP(x) and AVG(x) read the same noisy count and sum: their errors add up as they are, not in squares."""
-    both = f"SELECT dp_stddev(VAR_POP(x)), dp_stddev({second}), dp_stddev(VAR_POP(x) + {second}) FROM t GROUP BY k"
-    made = compiled(both, "auto")
-    one, other, sum_of_both = answers(made, cells_of(made))[0]
-    assert sum_of_both == pytest.approx(math.hypot(one, other) if alone else one + other, rel=1e-6)
+def test_noise_that_moves_together_adds_up_as_it_is() -> None:
+    """SUM(x) is the centred sum and 50 times the count: less takes the count's noise out, more doubles it."""
+    calls = ("SUM(x)", "COUNT(x)", "SUM(x) - 50 * COUNT(x)", "SUM(x) + 50 * COUNT(x)", "SUM(x) + SUM(y)", "SUM(y)")
+    made = compiled(f"SELECT {', '.join(f'dp_stddev({call})' for call in calls)}, AVG(x) FROM t GROUP BY k", "auto")
+    total, count, less, more, apart, other = answers(made, cells_of(made))[0][:6]
+    centred = math.sqrt(total**2 - (50 * count) ** 2)
+    assert less == pytest.approx(centred, rel=1e-6)
+    assert more == pytest.approx(math.hypot(centred, 100 * count), rel=1e-6)
+    assert apart == pytest.approx(math.hypot(total, other), rel=1e-6)
 
 
 @pytest.mark.parametrize(

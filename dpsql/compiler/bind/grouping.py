@@ -25,12 +25,13 @@ from dpsql.compiler.bind.aggregates import aggregate
 from dpsql.compiler.bind.choices import chooses
 from dpsql.compiler.bind.expr import Context, bind
 from dpsql.compiler.bind.parameters import constant
-from dpsql.compiler.bind.propagate import WIDE, propagated
+from dpsql.compiler.bind.propagate import COVARIANCE, WIDE, propagated
 from dpsql.compiler.bind.scope import Field, Source, unknown_columns
 from dpsql.compiler.domains import narrowed
 from dpsql.compiler.parse import name_of, only, refuse, unwrap
 from dpsql.compiler.problems import FollowUp, Problems, together
 from dpsql.compiler.public.names import output_name
+from dpsql.compiler.sharing import may_share
 from dpsql.compiler.suggest import suggestion
 from dpsql.errors import GROUPING, TOO_COMPLEX, Rejected
 from dpsql.policy.schema import Schema
@@ -47,6 +48,7 @@ class Grouping:
     """A grouped query in the making. `relation`: the name of the released relation that it will read.
 
     `sets`: ROLLUP, CUBE or GROUPING SETS, computed by summing the cells of the finest grouping. `refused`: a key is.
+    `pairs`: the aggregates whose covariance error bars read.
     """
 
     source: Source
@@ -61,6 +63,7 @@ class Grouping:
     sets: bool = False
     refused: bool = False
     aggregates: list[Aggregate] = field(default_factory=list)
+    pairs: list[tuple[int, int]] = field(default_factory=list)
 
 
 def rewrite(select: exp.Select, grouping: Grouping) -> exp.Select:
@@ -138,15 +141,20 @@ def aggregation(grouping: Grouping, max_groups: int | None) -> Aggregation:
         one_row=one_row,
         tables=tuple(dict.fromkeys(source.tables)),
         preserved=source.preserved,
+        pairs=tuple(grouping.pairs),
     )
 
 
-def released_columns(grouping: Grouping) -> tuple[Column, ...]:
-    """The released relation's columns: keys, aggregates, then the hidden error bars of each aggregate."""
-    keys = [Column(f"k{i}", key.type) for i, key in enumerate(grouping.key_exprs)]
-    values = [Column(f"a{j}", a.type) for j, a in enumerate(grouping.aggregates)]
+def released_columns(made: Aggregation) -> tuple[Column, ...]:
+    """The released relation's columns: keys, aggregates, the hidden error bars of each, the covariances of pairs."""
+    keys = [Column(f"k{i}", key.type) for i, key in enumerate(made.keys)]
+    values = [Column(f"a{j}", a.type) for j, a in enumerate(made.aggregates)]
     bars = [Column(f"_a{j}_{suffix}", FLOAT8) for j in range(len(values)) for suffix in ERROR_FUNCTIONS.values()]
-    return (*keys, *values, *bars)
+    return (*keys, *values, *bars, *(Column(_together(pair), FLOAT8) for pair in made.pairs))
+
+
+def _together(pair: tuple[int, int]) -> str:
+    return f"_a{pair[0]}_a{pair[1]}"
 
 
 def has_aggregates(select: exp.Select) -> bool:
@@ -275,6 +283,8 @@ def _rewritten(node: exp.Expr, grouping: Grouping, aliases: frozenset[str]) -> e
             return _released(
                 aggregate(node.this, node.args["expression"].this, grouping.source, grouping.context), grouping
             )
+        case exp.Anonymous() if node.meta.get(COVARIANCE):
+            return _covariance(node, grouping)
         case exp.Anonymous() if str(node.this).lower() in ERROR_FUNCTIONS:
             return _error_bar(node, grouping)
         case exp.Window() if isinstance(node.this, exp.AggFunc):
@@ -409,15 +419,37 @@ def _error_bar(node: exp.Anonymous, grouping: Grouping) -> exp.Expr:
     """dp_stddev, dp_interval_low and dp_interval_high: of one aggregate, or of an expression over some."""
     name = str(node.this).lower()
     inner = unwrap(node.expressions[0]) if len(node.expressions) == 1 else node
-    plain, condition = (inner.this, inner.args["expression"].this) if isinstance(inner, exp.Filter) else (inner, None)
-    if grouping.sets and isinstance(plain, exp.Avg):
+    if grouping.sets and isinstance(inner.this if isinstance(inner, exp.Filter) else inner, exp.Avg):
         inner = _ratio(inner)
-    elif is_aggregate(plain):
-        found = aggregate(plain, condition, grouping.source, grouping.context)
+    elif _is_one(inner):
+        found = _one(inner, grouping)
         if grouping.sets:
             return _summed_bar(name, found, grouping)
         return _reference(f"_a{_index(found, grouping)}_{ERROR_FUNCTIONS[name]}", grouping, node)
-    return _rewritten(propagated(name, node, inner, is_aggregate), grouping, frozenset())
+
+    def share(a: exp.Expr, b: exp.Expr) -> bool:
+        return may_share(_one(a, grouping), _one(b, grouping))
+
+    return _rewritten(propagated(name, node, inner, is_aggregate, share), grouping, frozenset())
+
+
+def _is_one(node: exp.Expr) -> bool:
+    """Whether the node is a single aggregate, with or without FILTER."""
+    return is_aggregate(node.this if isinstance(node, exp.Filter) else node)
+
+
+def _one(node: exp.Expr, grouping: Grouping) -> Aggregate:
+    plain, condition = (node.this, node.args["expression"].this) if isinstance(node, exp.Filter) else (node, None)
+    return aggregate(plain, condition, grouping.source, grouping.context)
+
+
+def _covariance(node: exp.Anonymous, grouping: Grouping) -> exp.Expr:
+    """Of the noise of two aggregates; of a coarser group, the sum over the finest ones."""
+    first, second = sorted(_index(_one(each, grouping), grouping) for each in node.expressions)
+    if (first, second) not in grouping.pairs:
+        grouping.pairs.append((first, second))
+    found = _reference(_together((first, second)), grouping, exp.Null())
+    return exp.Sum(this=found) if grouping.sets else found
 
 
 def _ratio(average: exp.Expr) -> exp.Expr:

@@ -1,12 +1,12 @@
 """Error bars of expressions over several aggregates, by propagation of error. Pure: a tree in, a tree out.
 
 Decides what dp_stddev, dp_interval_low and dp_interval_high of an expression such as SUM(x) / COUNT(*) mean. Each
-aggregate moves up and down by its own standard deviation, the others stay; half the difference that this makes is the
-aggregate's part t of the error, and independent parts add up in squares: s = sqrt(t1^2 + t2^2 + ...), the first-order
-formula (Taylor, An Introduction to Error Analysis, section 3.8) with differences for derivatives, exact where the
-expression is linear. Statistics (AVG, VARIANCE, CORR ...) that name a column in common may share measurements, so that
-their noise moves together: their parts add up as they are, |t1| + |t2|, which bounds s from above. The interval is the
-value -+ 1.96 s. It reads released columns alone, so it is free.
+aggregate moves up and down by its own standard deviation s_i, the others stay; half the difference that this makes is
+the aggregate's part t_i of the error. Parts of independent noise add up in squares, and of two aggregates that may
+share measurements the covariance c_ij of their noise counts too: s^2 = sum t_i^2 + 2 sum t_i t_j c_ij / (s_i s_j), the
+first-order formula (Taylor, An Introduction to Error Analysis, sections 3.8 and 9.2) with differences for derivatives,
+exact where the expression is linear. The interval is the value -+ 1.96 s. It reads released columns alone, so it is
+free.
 
 Rounding and casts between numbers are left out of what moves: they have no slope.
 """
@@ -28,12 +28,21 @@ _STEPS = exp.Round | exp.Floor | exp.Ceil | exp.Trunc
 _DOUBLE = exp.DataType.build("double precision", dialect="postgres")
 
 
-def propagated(
-    name: str, node: exp.Anonymous, argument: exp.Expr, is_aggregate: Callable[[exp.Expr], bool]
-) -> exp.Expr:
-    """The function `name` of an expression, in terms of its aggregates and their dp_stddev.
+COVARIANCE = "covariance"
+"""Marks, in its meta, a call of two aggregates that stands for the covariance of their noise."""
 
-    Raises Rejected where it has no aggregate, or reads something whose error is not known here.
+
+def propagated(
+    name: str,
+    node: exp.Anonymous,
+    argument: exp.Expr,
+    is_aggregate: Callable[[exp.Expr], bool],
+    may_share: Callable[[exp.Expr, exp.Expr], bool],
+) -> exp.Expr:
+    """The function `name` of an expression, in terms of its aggregates, their dp_stddev and their covariances.
+
+    `may_share`: whether the noise of two aggregates may move together. Raises Rejected where it has no aggregate, or
+    reads something whose error is not known here.
     """
     found = _aggregates(argument, is_aggregate)
     if not found:
@@ -46,8 +55,17 @@ def propagated(
     if len(found) > MAX_PARTS:
         raise refuse(f"{name} takes at most {MAX_PARTS} different aggregates", node, sqlstate=TOO_COMPLEX)
     parts = {text: _part(argument, text, found) for text in found}
-    together: list[list[exp.Expr]] = [[exp.Abs(this=parts[text]) for text in cluster] for cluster in _clusters(found)]
-    deviation: exp.Expr = exp.Sqrt(this=_sum([_square(_sum(cluster)) for cluster in together]))
+    terms: list[exp.Expr] = []
+    for place, (text, part) in enumerate(parts.items()):
+        near = [other for other in list(found)[place + 1 :] if may_share(found[text], found[other])]
+        twice = [
+            exp.Mul(this=exp.Literal.number("2.0"), expression=_sharing(text, other, parts, found)) for other in near
+        ]
+        terms.append(exp.Paren(this=exp.Mul(this=part, expression=_sum([part.copy(), *twice]))))
+    total: exp.Expr = (
+        exp.Greatest(this=_sum(terms), expressions=[exp.Literal.number("0.0")]) if len(terms) > 1 else terms[0]
+    )
+    deviation: exp.Expr = exp.Sqrt(this=total)
     if name == "dp_stddev":
         return deviation
     reach = exp.Mul(this=exp.Literal.number(WIDE), expression=deviation)
@@ -91,26 +109,20 @@ def _moved(node: exp.Expr, moving: str, side: type[exp.Add] | type[exp.Sub], fou
     return made
 
 
-def _clusters(found: dict[str, exp.Expr]) -> list[list[str]]:
-    """The aggregates in clusters of independent noise: statistics that name a common column stay together."""
-    clusters: list[tuple[frozenset[str], list[str]]] = []
-    for text, node in found.items():
-        plain = node.this if isinstance(node, exp.Filter) else node
-        measured_alone = isinstance(plain, exp.Count | exp.Sum | exp.CountIf)
-        columns = frozenset() if measured_alone else frozenset(c.name.lower() for c in plain.find_all(exp.Column))
-        near = [cluster for cluster in clusters if cluster[0] & columns]
-        clusters = [cluster for cluster in clusters if cluster not in near]
-        names = columns.union(*(cluster[0] for cluster in near))
-        clusters.append((names, [*(t for _, texts in near for t in texts), text]))
-    return [texts for _, texts in clusters]
+def _sharing(one: str, other: str, parts: dict[str, exp.Expr], found: dict[str, exp.Expr]) -> exp.Expr:
+    """The other's part times the correlation of the two; nothing where one has no noise."""
+    ends = [found[one], found[other]]
+    covariance = exp.Anonymous(this=COVARIANCE, expressions=[end.copy() for end in ends])
+    covariance.meta[COVARIANCE] = True
+    deviations = [exp.Anonymous(this="dp_stddev", expressions=[end.copy()]) for end in ends]
+    product = exp.Paren(this=exp.Mul(this=deviations[0], expression=deviations[1]))
+    known = exp.Nullif(this=product, expression=exp.Literal.number("0.0"))
+    correlation = exp.Coalesce(this=exp.Div(this=covariance, expression=known), expressions=[exp.Literal.number("0.0")])
+    return exp.Paren(this=exp.Mul(this=parts[other].copy(), expression=correlation))
 
 
 def _double(node: exp.Expr) -> exp.Expr:
     return exp.Cast(this=exp.Paren(this=node), to=_DOUBLE.copy())
-
-
-def _square(node: exp.Expr) -> exp.Expr:
-    return exp.Paren(this=exp.Mul(this=node.copy(), expression=node.copy()))
 
 
 def _sum(nodes: list[exp.Expr]) -> exp.Expr:

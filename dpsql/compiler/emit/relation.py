@@ -23,6 +23,7 @@ from dpsql.compiler.algebra import (
 from dpsql.compiler.emit.common import DerivedRows, Emitter, quote
 from dpsql.compiler.emit.dialect import Dialect
 from dpsql.compiler.emit.moments import plain
+from dpsql.compiler.presence import may_be_nan
 from dpsql.errors import TOO_COMPLEX, Failed, Rejected
 from dpsql.types import Relation
 
@@ -81,7 +82,7 @@ def _part(part: Part, emitter: Emitter) -> str:
     argument = part.argument
     if part.kind == "count":
         tests = [emitter.condition(part.condition)] if part.condition is not None else []
-        tests += [f"{emitter.value(argument)} IS NOT NULL"] if argument is not None else []
+        tests += [present(argument, emitter)] if argument is not None else []
         return f"COUNT(CASE WHEN {' AND '.join(tests)} THEN 1 END)" if tests else "COUNT(*)"
     if argument is None:
         raise Failed(f"{part.kind} without an argument")
@@ -96,6 +97,13 @@ def _part(part: Part, emitter: Emitter) -> str:
     if part.kind == "sum":
         return f"({total} * {unit})"
     return f"({total} / NULLIF(COUNT({steps}), 0) * {unit})"
+
+
+def present(expr: Expr, emitter: Emitter) -> str:
+    """Whether the expression has a value: NaN is none, for COUNT as for all other aggregates."""
+    value = emitter.value(expr)
+    floating = isinstance(expr, Col) and expr.type.is_number and may_be_nan(expr)
+    return f"{value} IS NOT NULL AND NOT {emitter.dialect.is_nan(value)}" if floating else f"{value} IS NOT NULL"
 
 
 def _plain(argument: Expr, emitter: Emitter) -> str:

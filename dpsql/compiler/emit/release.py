@@ -9,8 +9,9 @@ The three shapes, and why one unit moves the result by at most the declared sens
   radius / norm, truncated toward zero, where the norm exceeds the radius. Counts and sums clamp each partial to the
   radius first, then square, add and scale that same vector. Moments (of AVG, VARIANCE, COVAR, CORR) are scaled by the
   factor of the unclamped row counts: the scaled sums stay within B' times the scaled counts (|s| <= B' * n in every
-  group), and a count above 2^40 contributes nothing. Factors carry a shave of 2^-30, a thousand million times the
-  rounding of the four double operations they are made of, so no result can exceed the radius.
+  group), and a count above 2^40 contributes nothing. COUNT and SUM that are read from moments have that clipping too.
+  Factors carry a shave of 2^-30, a thousand million times the rounding of the four double operations they are made of,
+  so no result can exceed the radius.
 
 COUNT(DISTINCT x): each unit has the weight min(1, radius / norm of its distinct counts); a value counts with the
 largest weight of the units that have it. Without one unit, a group loses at most that unit's weight per value of its
@@ -23,7 +24,7 @@ DESIGN.md section 3, and the checked shape that it names.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import sqrt
 
 from dpsql.compiler.cells import ONE
@@ -239,8 +240,13 @@ class _Shape:
         return bound.groups * bound.rows**2, sqrt(bound.groups * bound.rows**2)
 
     def _count_of(self, m: Measurement) -> str:
-        """The partial row count that belongs to a moment."""
-        found = next((o for o in self.summed if o.cell.counts and reads(o.cell) == reads(m.cell)), None)
+        """The partial row count that belongs to a moment: of the rows that it reads, else of all that meet its FILTER.
+
+        Either counts every row that adds to the moment, so |s| <= B' * count.
+        """
+        counts = {reads(o.cell): o for o in self.summed if o.cell.moment is not None and o.cell.counts}
+        every_row = replace(m.cell, argument=None, second=None)
+        found = counts.get(reads(m.cell)) or counts.get(reads(every_row))
         if found is None:
             raise Failed("a moment without its count")
         return _partial(found)

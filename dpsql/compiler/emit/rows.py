@@ -13,7 +13,7 @@ from dpsql.compiler.algebra import Col, Expr, Lit, canonical
 from dpsql.compiler.bins import DayBins, ListedBins, NumberBins, SecondBins
 from dpsql.compiler.cells import Cell, Grid
 from dpsql.compiler.emit.common import Emitter, quote
-from dpsql.compiler.emit.relation import relation
+from dpsql.compiler.emit.relation import present, relation
 from dpsql.compiler.histograms import Choice
 from dpsql.compiler.keys import Listed, Released, WholeNumbers
 from dpsql.compiler.plan import Key, PlannedRelease
@@ -69,8 +69,8 @@ class RowLevel:
         return f"q{first}" if axis == "x" else f"q{first}y"
 
     def plain_count(self, cell: Cell) -> bool:
-        """COUNT(*) without FILTER, and counting units without it, need no column."""
-        return cell.condition is None and (cell.kind == "units" or (cell.kind == "count" and cell.argument is None))
+        """Counting all rows without FILTER, and counting units without it, need no column."""
+        return cell.condition is None and (cell.kind == "units" or cell.argument is None)
 
     def _columns(self) -> dict[str, str]:
         found: dict[str, str] = {}
@@ -90,9 +90,10 @@ class RowLevel:
         match cell.kind:
             case "units":
                 return "1"
-            case "count":
-                test = self.emitter.value(cell.argument) if cell.argument is not None else "1"
-                return f"CASE WHEN {test} IS NOT NULL THEN 1 END" if cell.argument is not None else "1"
+            case "count" | "moment" if cell.argument is None:
+                return "1"
+            case "count" if cell.argument is not None:
+                return f"CASE WHEN {present(cell.argument, self.emitter)} THEN 1 END"
             case "distinct" if cell.argument is not None:
                 return self._canonical(cell.argument)
             case _ if cell.argument is not None and grid is not None:
