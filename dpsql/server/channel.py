@@ -10,6 +10,8 @@ import ipaddress
 import ssl
 from collections.abc import Callable
 
+from dpsql.server.records import Records
+
 _HIGH_WATER = 256 << 10
 
 
@@ -19,6 +21,8 @@ class Channel(asyncio.Protocol):
     def __init__(self, connected: Callable[[Channel], None]) -> None:
         self._connected = connected
         self._transport: asyncio.Transport | None = None
+        self._records: Records | None = None
+        self._encrypted = asyncio.Event()
         self._inbox = bytearray()
         self._arrived = asyncio.Event()
         self._writable = asyncio.Event()
@@ -39,19 +43,41 @@ class Channel(asyncio.Protocol):
         self._connected(self)
 
     def data_received(self, data: bytes) -> None:
+        if self._records is not None:
+            data = self._opened(self._records, data)
+            if not data:
+                return
         if self.known is not None and not self._inbox and self._writable.is_set():
             answer = self.known(data)
             if answer is not None:
                 self.answered = asyncio.get_running_loop().time()
-                self._open().write(answer)
+                self.write(answer)
                 return
         self._inbox += data
         self._arrived.set()
         if len(self._inbox) > _HIGH_WATER:
             self._open().pause_reading()
 
+    def _opened(self, records: Records, data: bytes) -> bytes:
+        """What the bytes say in TLS. Ends the connection where they break it, or say that they are the last."""
+        said = b""
+        try:
+            said = records.receive(data)
+        except ssl.SSLError:
+            records.ended = True
+        if due := records.due():
+            self._open().write(due)
+            if self._open().get_write_buffer_size() > _HIGH_WATER:  # a client that makes TLS talk, and reads nothing
+                self._open().abort()
+        if records.open:
+            self._encrypted.set()
+        if records.ended:
+            self._open().close()
+        return said
+
     def connection_lost(self, error: Exception | None) -> None:
         self.lost.set()
+        self._encrypted.set()
         self._arrived.set()
         self._writable.set()
         if self.when_lost is not None:
@@ -87,8 +113,13 @@ class Channel(asyncio.Protocol):
         return self.take()
 
     def write(self, data: bytes) -> None:
-        if data and not self.lost.is_set():
+        records = self._records
+        if not data or self.lost.is_set():
+            return
+        if records is None:
             self._open().write(data)
+        elif records.open and not records.ended:
+            self._open().write(records.send(data))
 
     @property
     def full(self) -> bool:
@@ -102,20 +133,21 @@ class Channel(asyncio.Protocol):
             raise ConnectionResetError
 
     async def start_tls(self, answer: bytes, context: ssl.SSLContext) -> None:
-        """Sends the answer to the SSLRequest and goes on through TLS.
+        """Sends the answer to the SSLRequest and goes on through TLS. Raises ConnectionResetError if that fails.
 
-        Nothing may be awaited between the two: the client's first TLS bytes belong to the new transport, which takes
-        over before the loop can read again. What the client then sends may be here before this returns.
+        Nothing may be awaited between the two: what comes after the answer is TLS. What the client then says in it may
+        be here before this returns.
         """
-        transport = self._open()
-        transport.write(answer)
-        upgraded = await asyncio.get_running_loop().start_tls(transport, self, context, server_side=True)
-        if upgraded is None:
+        self._open().write(answer)
+        self._records = Records(context)
+        await self._encrypted.wait()
+        if self.lost.is_set() or not self._records.open:
             raise ConnectionResetError
-        self._transport = upgraded
 
     def close(self) -> None:
         """Sends what is written, then closes."""
+        if self._records is not None and not self.lost.is_set():
+            self._open().write(self._records.close())
         self._open().close()
 
     def abort(self) -> None:

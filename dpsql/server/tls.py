@@ -27,6 +27,7 @@ def load(certificate: Path, key: Path) -> Tls:
     """Reads a chain and its key, both PEM. Raises OSError, ssl.SSLError or ValueError."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.options |= ssl.OP_NO_RENEGOTIATION  # so that writing never waits for the client
     context.set_alpn_protocols(["postgresql"])
     context.load_cert_chain(certificate, key)
     return Tls(context, end_point(certificate.read_bytes()))

@@ -9,7 +9,7 @@ import ssl
 import struct
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import psycopg
@@ -175,6 +175,31 @@ def test_early_bytes_survive_the_change_to_tls(encrypted: Running) -> None:
         tls.write(startup())
         client.send(outgoing.read())
         assert read_tls(client, tls, incoming)[:1] == b"R"
+
+
+def test_bytes_that_are_no_tls_end_the_connection(encrypted: Running) -> None:
+    for junk in (b"\x16\x03\x01\0\x05hello", b"GET / HTTP/1.1\r\n\r\n", startup(), b"\0" * 100_000):
+        with Raw(encrypted.port) as client:
+            client.send(SSL_REQUEST)
+            assert client.socket.recv(1) == b"S"
+            client.send(junk)
+            with suppress(ConnectionError):
+                while client.socket.recv(65536):
+                    pass
+    with psycopg.connect(encrypted.dsn(sslmode="require")) as client_of_ours:
+        assert client_of_ours.execute("SELECT 1").fetchone() is not None
+
+
+def test_a_handshake_that_hangs_does_not_hold_up_the_end(certificate: Certificate) -> None:
+    with ExitStack() as clients:
+        with serving(certificate) as running:
+            for _ in range(3):
+                client = clients.enter_context(Raw(running.port))
+                client.send(SSL_REQUEST)
+                assert client.read(1) == b"S"
+                client.send(b"\x16\x03\x01")
+            begun = time.monotonic()
+        assert time.monotonic() - begun < 10
 
 
 def read_tls(client: Raw, tls: ssl.SSLObject, incoming: ssl.MemoryBIO) -> bytes:
