@@ -9,7 +9,7 @@ the policy's time zone. Above released results now() is the time itself, and fre
 from __future__ import annotations
 
 import re
-from datetime import datetime, tzinfo
+from datetime import datetime, timedelta, tzinfo
 
 from sqlglot import exp
 
@@ -19,7 +19,8 @@ from dpsql.types import DATE, TIMESTAMP, TIMESTAMPTZ
 
 CLOCK_FUNCTIONS = ("transaction_timestamp", "statement_timestamp", "clock_timestamp")
 READS_CLOCK = re.compile(
-    rf"\b(now|current_date|current_timestamp|localtimestamp|{'|'.join(CLOCK_FUNCTIONS)})\b", re.IGNORECASE
+    rf"\b(now|today|yesterday|tomorrow|current_date|current_timestamp|localtimestamp|{'|'.join(CLOCK_FUNCTIONS)})\b",
+    re.IGNORECASE,
 )
 """Matches every text that may read the clock."""
 
@@ -29,6 +30,21 @@ CLOCKS = (exp.CurrentTimestamp, exp.CurrentDate, exp.Localtimestamp)
 def hour_of(moment: datetime, zone: tzinfo) -> datetime:
     """The time that a statement's clock shows at this moment: local, without a zone, the beginning of the hour."""
     return moment.astimezone(zone).replace(minute=0, second=0, microsecond=0, tzinfo=None)
+
+
+DAYS_FROM_TODAY = {"today": 0, "yesterday": -1, "tomorrow": 1}
+
+
+def of_word(word: str, now: datetime | None) -> datetime | None:
+    """What 'now', 'today', 'yesterday', 'tomorrow' and 'epoch' mean as a date or timestamp; None for other texts."""
+    word = word.strip().lower()
+    if word == "epoch":
+        return datetime(1970, 1, 1)
+    if now is None or (word != "now" and word not in DAYS_FROM_TODAY):
+        return None
+    if word == "now":
+        return now
+    return datetime(now.year, now.month, now.day) + timedelta(days=DAYS_FROM_TODAY[word])
 
 
 def reading(node: exp.Expr, now: datetime | None) -> Lit:

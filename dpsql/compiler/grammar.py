@@ -82,8 +82,12 @@ def _is_unit(node: exp.Expr) -> bool:
 
 
 def _named(name: str, arguments: list[exp.Expr]) -> exp.Expr:
-    """A call by name, its arguments as written; a unit of time that stands as a bare word becomes its name."""
-    plain = [exp.Literal.string(a.name.lower()) if _is_unit(a) else a for a in arguments]
+    """A call by name, its arguments as written; the unit of time, first or else last of three, becomes a literal."""
+    plain = list(arguments)
+    if len(plain) == 3 and not isinstance(plain[0], exp.Literal):
+        place = next((i for i in (0, 2) if _is_unit(plain[i])), None)
+        if place is not None:
+            plain[place] = exp.Literal.string(plain[place].name.lower())
     return exp.Anonymous(this=name, expressions=plain)
 
 
@@ -106,7 +110,7 @@ def teach() -> None:
 
 
 def plain(tree: exp.Expr) -> exp.Expr:
-    """The tree with every spelling of a string as the same literal, and without ONLY; changed in place."""
+    """The tree with every spelling of a string as the same literal; changed in place."""
     for node in list(tree.find_all(exp.RawString, exp.ByteString, exp.UnicodeString, exp.National)):
         text = str(node.this) if not isinstance(node, exp.UnicodeString) else _unicode(str(node.this))
         made = exp.Literal.string(text)
@@ -114,9 +118,6 @@ def plain(tree: exp.Expr) -> exp.Expr:
         if node is tree:
             return made
         node.replace(made)
-    for table in tree.find_all(exp.Table):
-        if table.args.get("only"):
-            table.set("only", None)
     return tree
 
 

@@ -23,7 +23,19 @@ TABLE people
 SELECT 1 FROM people WHERE uid=1 LIMIT 1
 VALUES ((SELECT age FROM people))
 SELECT COUNT(*) FROM people WHERE note ~ '(a+)+$'
-SELECT COUNT(*) FROM people WHERE note SIMILAR TO 'a'
+SELECT COUNT(*) FROM people WHERE note SIMILAR TO '(a+)+'
+SELECT COUNT(*) FROM people WHERE note ~ '(a|b)(a|b)(a|b)(a|b)(a|b)(a|b)(a|b)(a|b)'
+SELECT COUNT(*) FROM people WHERE note ~ 'a{1000}'
+SELECT COUNT(*) FROM people WHERE CAST(note AS integer) > 0
+SELECT note::date, COUNT(*) FROM people GROUP BY 1
+SELECT SUM(EXP(age)) FROM people
+SELECT regexp_replace(note, '(a+)+', 'b', 'g'), COUNT(*) FROM people GROUP BY 1
+SELECT reverse(note), COUNT(*) FROM people GROUP BY 1
+SELECT repeat(note, 100), COUNT(*) FROM people GROUP BY 1
+SELECT SUM(age, contribution_bounds_per_row => (0, 1000)) FROM people
+SELECT SUM(age, contribution_bounds_per_row => (1, 0)) FROM people
+SELECT SUM(age, contribution_bounds_per_row => (age, 10)) FROM people
+SELECT SUM(age, other_bounds => (0, 10)) FROM people
 SELECT COUNT(*) FROM people WHERE repeat(note,1000000000) = ''
 SELECT COUNT(*) FROM people WHERE pg_sleep(1) IS NULL
 SELECT COUNT(*) FROM people WHERE random() < 0.5
@@ -275,6 +287,32 @@ SELECT DATE_TRUNC('week', day), COUNT(*) FROM visits GROUP BY 1
 SELECT seen, day, at, COUNT(*) FROM visits GROUP BY 1, 2, 3
 SELECT COUNT(*) FROM people WHERE LENGTH(UPPER(LOWER(TRIM(note)))) > 2 AND LEFT(note, 0) = ''
 SELECT SUBSTRING(note, 2147483647, 2147483647), COUNT(*) FROM people GROUP BY 1
+SELECT TRY_CAST(note AS integer), COUNT(*) FROM people GROUP BY 1
+SELECT TRY_CAST(note AS smallint), TRY_CAST(note AS bigint), COUNT(*) FROM people GROUP BY 1, 2
+SELECT SUM(LEAST(GREATEST(TRY_CAST(note AS numeric), 0), 100)) FROM people
+SELECT TRY_CAST(note AS date), COUNT(*) FROM people GROUP BY 1
+SELECT date_trunc('month', TRY_CAST(note AS timestamp)), COUNT(*) FROM people GROUP BY 1
+SELECT COUNT(*) FROM people WHERE EXTRACT(year FROM TRY_CAST(note AS date)) > 2000
+SELECT SUM(EXP(LEAST(age, 34))) FROM people
+SELECT AVG(EXP(-age)) FROM people
+SELECT SUM(LEAST(EXP(LEAST(amount, 30)), 1000)) FROM visits
+SELECT left(note, -2147483647), COUNT(*) FROM people GROUP BY 1
+SELECT right(note, -2147483647), COUNT(*) FROM people GROUP BY 1
+SELECT substring(note, -2147483647, 2147483647), COUNT(*) FROM people GROUP BY 1
+SELECT translate(note, 'abc\%_', 'x'), COUNT(*) FROM people GROUP BY 1
+SELECT md5(note), COUNT(*) FROM people GROUP BY 1
+SELECT repeat(note, 20), COUNT(*) FROM people GROUP BY 1
+SELECT overlay(note PLACING 'x' FROM 2147483647 FOR 2147483647), COUNT(*) FROM people GROUP BY 1
+SELECT COUNT(*) FROM people WHERE note ~ '^(a|b).*\d$' OR note SIMILAR TO '%(x|y)_' OR note LIKE '!%%' ESCAPE '!'
+SELECT initcap(city), md5(city), reverse(city), COUNT(*) FROM people GROUP BY 1, 2, 3
+SELECT COUNT(*) FROM visits WHERE (qty, amount, tag) < (3, 10.5, 'b') OR (qty, tag) >= (9, 'a')
+SELECT date_diff('second', at, TIMESTAMP '9990-12-31'), COUNT(*) FROM visits GROUP BY 1
+SELECT date_diff('quarter', at, day), datediff(day, day, at), COUNT(*) FROM visits GROUP BY 1, 2
+SELECT last_day(at), COUNT(*) FROM visits GROUP BY 1
+SELECT time_bucket(INTERVAL '1.5 hours', at), COUNT(*) FROM visits GROUP BY 1
+SELECT date_add(at, INTERVAL 'P400Y'), dateadd(year, -400, day), COUNT(*) FROM visits GROUP BY 1, 2
+SELECT COUNT(DIV(qty, 0)), SUM(DIV(price, 7)) FROM visits
+SELECT AVG(age, contribution_bounds_per_row => (10, 20)), ANON_VAR_POP(age CLAMPED BETWEEN 1 AND 5) FROM people
 -- SAME: one message for every column that is not declared
 SELECT SUM(ctid) FROM people
 SELECT COUNT(rowid) FROM people

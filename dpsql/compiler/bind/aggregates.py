@@ -83,6 +83,15 @@ def _bound_aggregate(node: exp.Expr, condition: exp.Expr | None, source: Source,
             raise _no_aggregate(node)
 
 
+def _quartiles(node: exp.Expr) -> str:
+    """APPROX_QUANTILES(x, n), one percentile for each."""
+    number = node.args.get("expression")
+    parts = int(number.name) if isinstance(number, exp.Literal) and number.name.isdigit() else 4
+    x = node.this.sql("postgres")
+    shown = [f"percentile_disc({i / parts:g}) WITHIN GROUP (ORDER BY {x})" for i in range(1, min(max(parts, 2), 6))]
+    return "Each percentile is an aggregate of its own, and costs accuracy: SELECT " + ", ".join(shown)
+
+
 def _no_aggregate(node: exp.Expr) -> Rejected:
     """The refusal of an aggregate that does not exist here, with what to ask instead."""
     hint = f"Available: {SUPPORTED}."
@@ -93,12 +102,16 @@ def _no_aggregate(node: exp.Expr) -> Rejected:
         hint = f"Ask how many are not so: COUNT(*) FILTER (WHERE NOT ({inner})) < 20"
     elif isinstance(node, exp.ArrayAgg | exp.GroupConcat | exp.AnyValue | exp.First | exp.Last):
         hint = "It would show values of single rows. Group by the column: each value that enough units share is a row."
-    elif isinstance(node, exp.RegrSlope):
-        hint = "The slope is COVAR_POP(y, x) / VAR_POP(x), the intercept AVG(y) - slope * AVG(x)."
-    elif isinstance(node, exp.RegrIntercept):
-        hint = "The intercept is AVG(y) - COVAR_POP(y, x) / VAR_POP(x) * AVG(x)."
-    elif isinstance(node, exp.RegrR2):
-        hint = "It is POWER(CORR(y, x), 2)."
+    elif isinstance(node, exp.RegrSlope | exp.RegrIntercept):
+        hint = "Write the formula: the slope is COVAR_POP(y, x) / VAR_POP(x), the intercept AVG(y) - slope * AVG(x)."
+    elif isinstance(node, exp.ApproxQuantiles):
+        hint = _quartiles(node)
+    elif isinstance(node, exp.ApproxTopK | exp.ApproxTopSum):
+        hint = f"Group by it and sort: SELECT {inner}, COUNT(*) AS n FROM ... GROUP BY 1 ORDER BY n DESC LIMIT 10"
+    elif isinstance(node, exp.ArgMax | exp.ArgMin):
+        hint = "It would show a value of a single row. Average the others: AVG(x) FILTER (WHERE y > ...)."
+    elif isinstance(node, exp.Kurtosis | exp.Skewness):
+        hint = f"Percentiles tell the shape: percentile_cont(0.1), (0.5), (0.9) WITHIN GROUP (ORDER BY {inner})."
     return refuse(f"{written(node)} over private rows is not supported", node, sqlstate=NOT_SUPPORTED, hint=hint)
 
 
@@ -183,7 +196,10 @@ def _unbounded(node: exp.Expr, argument: Expr, kind: str) -> Rejected:
     )
     if missing:
         text = f"{', '.join(missing)} has no declared bounds, so {kind.upper()} over it has no finite sensitivity"
-        return refuse(text, node, hint="Declare lower and upper for it in the policy, or filter it with BETWEEN.")
+        hint = "Declare lower and upper for it in the policy, or filter it with BETWEEN."
+        if any(c.type.kind is Kind.TEXT for c in columns_of(argument)):
+            hint = f"Bound it in the statement: LEAST(GREATEST({node.sql('postgres')}, 0), 100)."
+        return refuse(text, node, hint=hint)
     return refuse(
         f"the argument of {kind.upper()} has no derivable bounds",
         node,

@@ -21,7 +21,10 @@ from dpsql.errors import BAD_PARAMETER, TYPE_MISMATCH, Rejected
 from dpsql.types import FLOAT8, TEXT, Kind
 
 _HALF = Fraction(1, 2)
-_FUNCTIONS: dict[str, AggregateKind] = {"quantile_cont": "quantile_cont", "quantile_disc": "quantile_disc"}
+_FUNCTIONS: dict[str, AggregateKind] = {
+    "quantile_cont": "quantile_cont", "quantile_disc": "quantile_disc", "approx_percentile": "quantile_disc",
+    "percentile_approx": "quantile_disc",
+}  # fmt: skip
 _NAMED: dict[type[exp.Expr], AggregateKind] = {
     exp.Min: "min",
     exp.Max: "max",
@@ -108,7 +111,9 @@ def _within_group(node: exp.WithinGroup) -> tuple[exp.Expr, exp.Expr | None, Agg
 def _rank(node: exp.Expr, context: Context) -> Fraction | None:
     """The constant between 0 and 1; None for NULL."""
     if isinstance(unwrap(node), exp.Array):
-        raise refuse("one percentile at a time is released", node, hint="Write one percentile function for each.")
+        ranks = [each.sql("postgres") for each in unwrap(node).expressions][:5] or ["0.5"]
+        shown = ", ".join(f"percentile_cont({rank}) WITHIN GROUP (ORDER BY x)" for rank in ranks)
+        raise refuse("one percentile at a time is released", node, hint=f"Write one for each: SELECT {shown}")
     found = bind(node, context)
     if isinstance(found, Lit) and found.type.kind is Kind.UNKNOWN:
         found = context.coerce(found, FLOAT8, node)

@@ -41,8 +41,8 @@ def _comparison(op: Op) -> Rule:
 def _quantifier(node: exp.Expr) -> str | None:
     """ "any" or "all", where the right side of an operator is such a list."""
     node = unwrap(node)
-    if isinstance(node, exp.Any):
-        return "any"
+    if isinstance(node, exp.Any | exp.All):
+        return "any" if isinstance(node, exp.Any) else "all"
     name = str(node.this).lower() if isinstance(node, exp.Anonymous) else ""
     return {"some": "any", "all": "all"}.get(name)
 
@@ -50,7 +50,7 @@ def _quantifier(node: exp.Expr) -> str | None:
 def _quantified(node: exp.Expr, quantifier: str, context: Context) -> Expr:
     """x op ANY (ARRAY[...]) or ALL: the operator for each element; = ANY is an IN list."""
     listed = unwrap(node.args["expression"])
-    array = unwrap(listed.this if isinstance(listed, exp.Any) else listed.expressions[0])
+    array = unwrap(listed.this if isinstance(listed, exp.Any | exp.All) else listed.expressions[0])
     if isinstance(array, exp.Tuple | exp.Array) and array.expressions:
         if isinstance(node, exp.EQ) and quantifier == "any":
             return _in(exp.In(this=node.this.copy(), expressions=[e.copy() for e in array.expressions]), context)
@@ -264,8 +264,7 @@ def _any_of(op: Op, node: exp.Expr, pattern: str | None, made: tuple[str, ...] |
         return boolean(op, text(node.this, context), Lit(None, TEXT))
     if made is None:
         raise refuse(
-            "this pattern is no short list of LIKE patterns, so it is not available over "
-            "private rows",
+            "this pattern is no short list of LIKE patterns, so it is not available over private rows",
             node,
             hint="Plain text, ^, $, ., .*, ?, {n}, [abc], \\d and alternatives (a|b) are known. "
             "Others: LIKE 'a%' OR ..., left, right, split_part, LENGTH.",

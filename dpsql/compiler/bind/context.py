@@ -14,8 +14,10 @@ from sqlglot import exp
 
 from dpsql.compiler.algebra import Call, Domain, Expr, Lit, Op
 from dpsql.compiler.bind import literals
+from dpsql.compiler.bind.instead import INSTEAD, INSTEAD_OF, TOTAL
 from dpsql.compiler.bind.numbers import cast_number, common_type, family
 from dpsql.compiler.bind.scope import Field
+from dpsql.compiler.clock import of_word
 from dpsql.compiler.parse import refuse, unwrap, written
 from dpsql.errors import TYPE_MISMATCH, UNDEFINED_FUNCTION, Rejected
 from dpsql.types import BOOL, NUMERIC, TEXT, Kind, SqlType
@@ -45,6 +47,10 @@ class Context:
         parameter = unwrap(at)
         if isinstance(parameter, exp.Parameter) and literal.type.kind is Kind.UNKNOWN:
             self.inferred[parameter_index(parameter)] = type_
+        elif type_.is_time and isinstance(literal.value, str):
+            named = of_word(literal.value, self.now)
+            if named is not None:
+                return Lit(named.date() if type_.kind is Kind.DATE else named, type_)
         return literals.coerce(literal, type_, at, self.zone)
 
 
@@ -82,28 +88,6 @@ def parameter_index(node: exp.Parameter) -> int:
     return int(text) - 1
 
 
-_TOTAL = "Only functions that cannot fail on any row may touch private data; apply others to the aggregates."
-_INSTEAD: dict[type[exp.Expr], str] = {
-    exp.SimilarTo: "Write LIKE, or LIKE ... OR LIKE ...",
-    exp.RegexpReplace: "Write replace(x, 'a', 'b'), split_part or substring.",
-    exp.DateDiff: "Write CAST(a AS date) - CAST(b AS date) for days.",
-    exp.Overlaps: "Compare the ends: a_start < b_end AND b_start < a_end.",
-    exp.Rand: "Chance cannot choose rows here. Ask of all rows: the answer's noise is known.",
-    exp.Tuple: "Compare the parts one by one, or write COUNT(DISTINCT (a, b)).",
-}
-_INSTEAD_OF = {
-    "age": "Write CAST(a AS date) - CAST(b AS date) for days, or the difference of EXTRACT(EPOCH FROM ...).",
-    "make_date": "Group by the year, month and day themselves, or declare a date column.",
-    "anon_count": "Write COUNT(...): every aggregate over private rows is private here.",
-    "anon_sum": "Write SUM(...): every aggregate over private rows is private here.",
-    "anon_avg": "Write AVG(...): every aggregate over private rows is private here.",
-    "strftime": "Write to_char(x, 'YYYY-MM').",
-    "date_format": "Write to_char(x, 'YYYY-MM').",
-    "datediff": "Write CAST(a AS date) - CAST(b AS date) for days.",
-    "dateadd": "Write x + INTERVAL '1 day'.",
-}
-
-
 def _unsupported(node: exp.Expr) -> Rejected:
     if isinstance(node, exp.Anonymous):
         name = str(node.this).lower()
@@ -111,7 +95,7 @@ def _unsupported(node: exp.Expr) -> Rejected:
             f"function {name} is not available over private rows",
             node,
             sqlstate=UNDEFINED_FUNCTION,
-            hint=_INSTEAD_OF.get(name, _TOTAL),
+            hint=INSTEAD_OF.get(name, TOTAL),
         )
     if isinstance(node, exp.AggFunc):
         return refuse("an aggregate function is not allowed here", node, sqlstate="42803")
@@ -121,7 +105,7 @@ def _unsupported(node: exp.Expr) -> Rejected:
             node,
             hint="Aggregate first: a window over a subquery with GROUP BY is free.",
         )
-    instead = _INSTEAD.get(type(node), _TOTAL if isinstance(node, exp.Func) else None)
+    instead = INSTEAD.get(type(node), TOTAL if isinstance(node, exp.Func) else None)
     return refuse(f"{written(node)} is not supported over private rows", node, hint=instead)
 
 

@@ -20,8 +20,10 @@ from dpsql.compiler.bind.context import (
     boolean,
     parameter_index,
 )
+from dpsql.compiler.bind.dates import DATE_FUNCTIONS, DATE_RULES
 from dpsql.compiler.bind.functions import FUNCTION_RULES
 from dpsql.compiler.bind.scope import resolve
+from dpsql.compiler.bind.spellings import SPELLED_FUNCTIONS, SPELLING_RULES
 from dpsql.compiler.bind.strings import STRING_RULES
 from dpsql.compiler.bind.temporal import TIME_FUNCTIONS, TIME_RULES
 from dpsql.compiler.bind.text import TEXT_RULES
@@ -49,9 +51,18 @@ def _parameter(node: exp.Expr, context: Context) -> Expr:
 
 
 def _scalar(node: exp.Expr, context: Context) -> Expr:
+    inner = node.this
+    if isinstance(inner, exp.Select) and len(inner.expressions) == 1 and _is_value(inner):
+        return bind(inner.expressions[0].unalias(), context)
     if context.subquery is None:
         raise refuse("a subquery is not supported here", node)
     return context.subquery(node)
+
+
+def _is_value(select: exp.Select) -> bool:
+    """(SELECT expression) without FROM: the expression itself."""
+    bare = all(not value for key, value in select.args.items() if key not in ("expressions", "kind"))
+    return bare and select.expressions[0].find(exp.Column, exp.AggFunc, exp.Query, exp.Window, exp.Star) is None
 
 
 def _boolean_literal(node: exp.Expr, context: Context) -> Expr:
@@ -63,11 +74,12 @@ RULES.update(FUNCTION_RULES)
 RULES.update(TEXT_RULES)
 RULES.update(STRING_RULES)
 RULES.update(TIME_RULES)
+RULES.update(DATE_RULES)
+RULES.update(SPELLING_RULES)
 RULES.update(
     {
         exp.Column: _column,
         exp.Literal: _literal,
-        exp.ByteString: lambda node, context: literals.string(str(node.this)),
         exp.Parameter: _parameter,
         exp.Null: lambda node, context: Lit(None, UNKNOWN),
         exp.Boolean: _boolean_literal,
@@ -76,6 +88,8 @@ RULES.update(
     }
 )
 FUNCTIONS.update(TIME_FUNCTIONS)
+FUNCTIONS.update(DATE_FUNCTIONS)
+FUNCTIONS.update(SPELLED_FUNCTIONS)
 
 
 __all__ = ["Context", "bind", "bind_condition", "boolean", "parameter_index"]

@@ -23,6 +23,7 @@ from dpsql.compiler.algebra import (
 )
 from dpsql.compiler.bind.aggregates import aggregate
 from dpsql.compiler.bind.choices import chooses
+from dpsql.compiler.bind.compositions import composed
 from dpsql.compiler.bind.expr import Context, bind
 from dpsql.compiler.bind.parameters import constant
 from dpsql.compiler.bind.propagate import COVARIANCE, WIDE, propagated
@@ -277,6 +278,9 @@ def _rewritten(node: exp.Expr, grouping: Grouping, aliases: frozenset[str]) -> e
     key = _as_key(node, grouping)
     if key is not None:
         return key
+    formula = composed(node)
+    if formula is not None:
+        return _rewritten(formula, grouping, aliases)
     match node:
         case exp.Filter() if is_aggregate(node.this):
             only(node, "expression")

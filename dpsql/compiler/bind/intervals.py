@@ -18,7 +18,9 @@ def is_interval(node: exp.Expr) -> bool:
         return is_interval(node.this)
     if isinstance(node, exp.Mul):
         return is_interval(node.this) or is_interval(node.args["expression"])
-    return isinstance(node, exp.Interval) or (isinstance(node, exp.Cast) and node.to.this is exp.DType.INTERVAL)
+    return isinstance(node, exp.Interval | exp.MakeInterval) or (
+        isinstance(node, exp.Cast) and node.to.this is exp.DType.INTERVAL
+    )
 
 
 def interval_of(node: exp.Expr, context: Context) -> tuple[int, int, int]:
@@ -26,6 +28,8 @@ def interval_of(node: exp.Expr, context: Context) -> tuple[int, int, int]:
     node = unwrap(node)
     if isinstance(node, exp.Interval):
         return literals.interval(node)
+    if isinstance(node, exp.MakeInterval):
+        return _made(node, context)
     if isinstance(node, exp.Neg):
         return _times(interval_of(node.this, context), -1, node)
     if isinstance(node, exp.Mul):
@@ -40,6 +44,17 @@ def interval_of(node: exp.Expr, context: Context) -> tuple[int, int, int]:
         if written is not None:
             return literals.interval(exp.Interval(this=exp.Literal.string(str(written.value))))
     raise refuse("an interval over private rows must be a constant", node, hint="Write it as INTERVAL '7 days'.")
+
+
+def _made(node: exp.MakeInterval, context: Context) -> tuple[int, int, int]:
+    """make_interval(days => 30), of constant whole numbers."""
+    words = []
+    for key, value in node.args.items():
+        count = bind(value.expression if isinstance(value, exp.Kwarg) else value, context)
+        if not isinstance(count, Lit) or not isinstance(count.value, int):
+            raise refuse("make_interval over private rows takes whole constants", node, hint="Write INTERVAL '7 days'.")
+        words.append(f"{count.value} {key}")
+    return literals.interval(exp.Interval(this=exp.Literal.string(" ".join(words))))
 
 
 def _times(parts: tuple[int, int, int], count: int, node: exp.Expr) -> tuple[int, int, int]:

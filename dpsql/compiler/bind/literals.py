@@ -19,7 +19,9 @@ from dpsql.errors import BAD_PARAMETER, BAD_TEXT, NOT_SUPPORTED, OUT_OF_RANGE, R
 from dpsql.types import BOOL, INT4, INT8, NUMERIC, TEXT, UNKNOWN, Kind, SqlType, Value
 
 _RANGES = {Kind.INT2: 2**15, Kind.INT4: 2**31, Kind.INT8: 2**63}
-_INTERVAL_PART = re.compile(r"\s*([+-]?\d+)\s*([a-z]+)\s*")
+_INTERVAL_PART = re.compile(r"\s*([+-]?\d+)(\.\d{1,6})?\s*([a-z]+)\s*")
+_ISO = re.compile(r"p(?=.)(?:(\d+)y)?(?:(\d+)m)?(?:(\d+)w)?(?:(\d+)d)?(?:t(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?)?")
+_ISO_UNITS = ("year", "month", "week", "day", "hour", "minute", "second")
 _CLOCK = re.compile(r"([+-]?)(\d+):(\d\d)(?::(\d\d))?")
 _MICROSECONDS = {
     "microsecond": 1, "millisecond": 1_000, "second": 1_000_000, "sec": 1_000_000, "s": 1_000_000,
@@ -166,7 +168,7 @@ def interval(node: exp.Interval) -> tuple[int, int, int]:
         raise Rejected("An interval must be a literal.", sqlstate=NOT_SUPPORTED, position=position(node))
     text = str(node.this.this).lower()
     unit = node.args.get("unit")
-    if unit is not None and re.fullmatch(r"\s*[+-]?\d+\s*", text):
+    if unit is not None and re.fullmatch(r"\s*[+-]?\d+(\.\d+)?\s*", text):
         text = f"{text} {str(unit.this).lower()}"
     elif unit is not None and not re.search("[a-z]", text):
         raise Rejected(f"invalid interval: {text[:40]}", sqlstate=BAD_PARAMETER, position=position(node))
@@ -183,6 +185,9 @@ def within_limit(months: int, days: int, micros: int, node: exp.Expr) -> tuple[i
 
 def _interval_parts(text: str, node: exp.Expr) -> tuple[int, int, int]:
     months = days = micros = 0
+    iso = _ISO.fullmatch(text.strip())
+    if iso is not None:
+        text = " ".join(f"{count} {unit}" for count, unit in zip(iso.groups(), _ISO_UNITS, strict=True) if count)
     clock = _CLOCK.search(text)
     if clock:
         sign = -1 if clock[1] == "-" else 1
@@ -191,13 +196,18 @@ def _interval_parts(text: str, node: exp.Expr) -> tuple[int, int, int]:
     at = 0
     while text[at:].strip():
         part = _INTERVAL_PART.match(text, at)
-        word = part[2].rstrip("s") or "s" if part else ""
-        if part is None or len(part[1]) > 12 or word not in _MICROSECONDS | _DAYS | _MONTHS:
+        word = part[3].rstrip("s") or "s" if part else ""
+        broken = part is not None and part[2] is not None and word in _MONTHS
+        if part is None or len(part[1]) > 12 or word not in _MICROSECONDS | _DAYS | _MONTHS or broken:
             raise Rejected(f"invalid interval: {text[:40]}", sqlstate=BAD_PARAMETER, position=position(node))
         count = int(part[1])
         months += count * _MONTHS.get(word, 0)
         days += count * _DAYS.get(word, 0)
         micros += count * _MICROSECONDS.get(word, 0)
+        if part[2] is not None:
+            sign = -1 if part[1].startswith("-") else 1
+            width = _MICROSECONDS.get(word, 86_400_000_000 * _DAYS.get(word, 0))
+            micros += sign * int(Decimal(part[2]) * width)
         at = part.end()
     return months, days, micros
 

@@ -138,7 +138,8 @@ def sql_type(node: exp.DataType, at: exp.Expr) -> SqlType:
     """The type that a cast names."""
     kind = _TYPES.get(str(getattr(node.this, "value", node.this)))
     if kind is None:
-        raise refuse(f"type {node.sql('postgres').lower()} is not supported", at, sqlstate=NOT_SUPPORTED)
+        name = node.sql("postgres").lower()
+        raise refuse(f"type {name} is not supported", at, sqlstate=NOT_SUPPORTED, hint=_INSTEAD_OF_TYPE.get(name))
     if kind is Kind.NUMERIC and node.expressions:
         numbers = [int(p.name) for p in node.expressions]
         scale = numbers[1] if len(numbers) > 1 else 0
@@ -148,6 +149,11 @@ def sql_type(node: exp.DataType, at: exp.Expr) -> SqlType:
     return SqlType(kind)
 
 
+_INSTEAD_OF_TYPE = {
+    "time": "Write to_char(x, 'HH24:MI:SS'), or EXTRACT(hour FROM x).",
+    "interval": "Intervals are constants here: INTERVAL '7 days'. Seconds between: EXTRACT(EPOCH FROM a - b).",
+    "char": "Write CAST(x AS text) or left(x, 1).",
+}
 _TYPES = {
     "INT": Kind.INT4,
     "BIGINT": Kind.INT8,

@@ -23,6 +23,8 @@ from dpsql.types import TEXT
 
 MOST_CASES = 500
 """Values of one text that are told apart in a statement."""
+MOST_NEW = 100
+"""Characters that one place of a text may be replaced by, so that no row can make a text huge."""
 _MOST_REPEATS = 20
 
 
@@ -133,14 +135,17 @@ def _regexp_replace(node: exp.Expr, context: Context) -> Expr:
             node,
             hint=_REPLACE,
         )
+    if len(str(new.value)) > MOST_NEW:
+        raise refuse(f"regexp_replace takes a text of at most {MOST_NEW} characters over private rows", node)
     word, plain = str(pattern.value), not _SPECIAL.search(str(pattern.value))
     if plain and flags == "g":
         return called("replace", (inner, pattern, new), str.replace)
-    known = plain or patterns.of_regular(word) is not None
+    # Without repetition, so that no text makes the search long: it is done here.
+    known = plain or (patterns.of_regular(word) is not None and not re.search(r"[*+?{|$]", word))
     times = 0 if flags == "g" else 1
     compiled = re.compile(re.escape(word) if plain else word, re.ASCII | re.DOTALL) if known else None
     made = _by_value(inner, lambda x: compiled.sub(lambda _: str(new.value), x, times)) if compiled else None
-    if made is None or (not plain and re.search(r"[*+?{|$]", word)):
+    if made is None:
         raise refuse("this pattern cannot be replaced over private rows", node, hint=_REPLACE)
     return made
 

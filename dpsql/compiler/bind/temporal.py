@@ -29,6 +29,11 @@ PARTS: dict[str, tuple[int, int]] = {
     "month": (1, 12), "day": (1, 31), "hour": (0, 23), "minute": (0, 59), "quarter": (1, 4), "dow": (0, 6),
     "isodow": (1, 7), "doy": (1, 366), "week": (1, 53),
 }  # fmt: skip
+_PLURALS = {
+    "years": "year", "months": "month", "mon": "month", "days": "day", "hours": "hour", "minutes": "minute",
+    "mins": "minute", "weeks": "week", "quarters": "quarter", "dayofyear": "doy", "isoweek": "week",
+}  # fmt: skip
+_WEEKDAYS = "Write EXTRACT(dow FROM x), 0 for Sunday to 6, or EXTRACT(isodow FROM x), 1 for Monday to 7."
 _EPOCH_REACH = Fraction(300_000_000_000)
 
 
@@ -45,10 +50,13 @@ def truncate(node: exp.Expr, context: Context) -> Expr:
     """DATE_TRUNC(unit, x): a timestamp; with time zone where x is a date or has one, as in Postgres."""
     only(node, "unit", "zone", "input_type_preserved")
     unit = str(node.args["unit"].this).lower() if node.args.get("unit") is not None else ""
-    if unit not in UNITS or node.args.get("zone"):
+    if unit not in UNITS:
         raise refuse(f'DATE_TRUNC takes one of {", ".join(UNITS)}, not "{unit}"', node, sqlstate=BAD_PARAMETER)
+    zone = node.args.get("zone")
+    if zone is not None:
+        _check_zone(zone, node, context)
     inner = timed(node.this, context)
-    type_ = TIMESTAMP if inner.type.kind is Kind.TIMESTAMP else TIMESTAMPTZ
+    type_ = TIMESTAMP if inner.type.kind is Kind.TIMESTAMP and zone is None else TIMESTAMPTZ
     return truncated(unit, inner, type_)
 
 
@@ -123,7 +131,13 @@ def convert(inner: Expr, type_: SqlType, node: exp.Expr, context: Context) -> Ex
 def _at_time_zone(node: exp.Expr, context: Context) -> Expr:
     """x AT TIME ZONE the policy's own: timestamps with time zone are local ones here already."""
     only(node, "zone")
-    zone = constant(node.args["zone"], TEXT, context)
+    _check_zone(node.args["zone"], node, context)
+    inner = timed(node.this, context)
+    return convert(inner, TIMESTAMP if inner.type.kind is not Kind.TIMESTAMP else TIMESTAMPTZ, node, context)
+
+
+def _check_zone(written: exp.Expr, node: exp.Expr, context: Context) -> None:
+    zone = constant(written, TEXT, context)
     name, own = str(zone.value) if zone is not None else "", str(context.zone)
     if name != own and not {name.upper(), own.upper()} <= {"UTC", "GMT", "Z", "ETC/UTC"}:
         raise refuse(
@@ -131,8 +145,6 @@ def _at_time_zone(node: exp.Expr, context: Context) -> Expr:
             node,
             hint="Leave AT TIME ZONE out, or shift by a constant: x + INTERVAL '2 hours'.",
         )
-    inner = timed(node.this, context)
-    return convert(inner, TIMESTAMP if inner.type.kind is not Kind.TIMESTAMP else TIMESTAMPTZ, node, context)
 
 
 def parsed_time(node: exp.Expr, context: Context) -> Expr:
@@ -153,6 +165,8 @@ def extract(node: exp.Expr, context: Context) -> Expr:
     """EXTRACT(part FROM x): numeric; whole numbers, and `epoch` in seconds."""
     only(node, "expression")
     part = str(node.this.this) if isinstance(node.this, exp.Var | exp.Literal) else str(node.this.name)
+    if part.lower() == "date":
+        return _date(exp.Date(this=node.args["expression"].copy()), context)
     return _part_of(part.lower(), node.args["expression"], NUMERIC, node, context)
 
 
@@ -161,16 +175,16 @@ def _part_of(part: str, of: exp.Expr, type_: SqlType, node: exp.Expr, context: C
     between = unwrap(of)
     if part == "epoch" and isinstance(between, exp.Sub) and not is_interval(between.args["expression"]):
         a, b = (timed(side, context) for side in (between.this, between.args["expression"]))
-        return arithmetic("sub", _part(part, a, type_, node), _part(part, b, type_, node), node)
-    return _part(part, timed(of, context), type_, node)
+        return arithmetic("sub", part_of(part, a, type_, node), part_of(part, b, type_, node), node)
+    return part_of(part, timed(of, context), type_, node)
 
 
 def date_part(node: exp.Expr, context: Context) -> Expr:
     """date_part('part', x): double precision."""
-    if len(node.expressions) != 2 or not isinstance(node.expressions[0], exp.Literal):
+    part = constant(node.expressions[0], TEXT, context) if len(node.expressions) == 2 else None
+    if part is None:
         raise refuse("date_part takes a constant part and a date or timestamp", node, sqlstate=UNDEFINED_FUNCTION)
-    part = str(node.expressions[0].this).lower()
-    return _part_of(part, node.expressions[1], FLOAT8, node, context)
+    return _part_of(str(part.value).lower(), node.expressions[1], FLOAT8, node, context)
 
 
 def _named_part(part: str) -> Rule:
@@ -178,12 +192,14 @@ def _named_part(part: str) -> Rule:
 
     def rule(node: exp.Expr, context: Context) -> Expr:
         only(node)
-        return cast_number(_part(part, timed(node.this, context), NUMERIC, node), INT4, node)
+        return cast_number(part_of(part, timed(node.this, context), NUMERIC, node), INT4, node)
 
     return rule
 
 
-def _part(part: str, inner: Expr, type_: SqlType, node: exp.Expr) -> Expr:
+def part_of(part: str, inner: Expr, type_: SqlType, node: exp.Expr) -> Expr:
+    """EXTRACT(part FROM x) of a bound date or timestamp."""
+    part = _PLURALS.get(part, part)
     if part == "epoch":
         domain = _epoch_domain(inner.domain)
     elif part in YEARS:
@@ -192,7 +208,8 @@ def _part(part: str, inner: Expr, type_: SqlType, node: exp.Expr) -> Expr:
         domain = _part_domain(part, inner.domain)
     else:
         shown = ", ".join([*YEARS, *PARTS, "epoch"])
-        raise refuse(f'EXTRACT takes one of {shown}, not "{part}"', node, sqlstate=BAD_PARAMETER)
+        hint = _WEEKDAYS if part in ("dayofweek", "weekday") else None
+        raise refuse(f'EXTRACT takes one of {shown}, not "{part}"', node, sqlstate=BAD_PARAMETER, hint=hint)
     if isinstance(inner, Lit):
         return Lit(part_value(part, inner.value), type_)
     return Call("extract", (Lit(part, TEXT), inner), type_, domain)
@@ -355,6 +372,10 @@ TIME_RULES: dict[type[exp.Expr], Rule] = {
     exp.Quarter: _named_part("quarter"),
     exp.Month: _named_part("month"),
     exp.Day: _named_part("day"),
+    exp.Hour: _named_part("hour"),
+    exp.Minute: _named_part("minute"),
+    exp.DayOfYear: _named_part("doy"),
+    exp.WeekOfYear: _named_part("week"),
     **dict.fromkeys(CLOCKS, _clock),
 }
 TIME_FUNCTIONS: dict[str, Rule] = {"date_part": date_part, **dict.fromkeys(CLOCK_FUNCTIONS, _clock)}

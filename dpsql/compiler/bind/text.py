@@ -21,6 +21,7 @@ from dpsql.compiler import domains, formats
 from dpsql.compiler.algebra import Call, Case, Col, Domain, Expr, Lit, Op
 from dpsql.compiler.bind.context import Context, Rule, bind, boolean, constant, text
 from dpsql.compiler.bind.numbers import cast_number
+from dpsql.compiler.bind.spellings import zero_padded
 from dpsql.compiler.calendar import next_value, truncate_value
 from dpsql.compiler.keys import Released, is_whole, key_domain
 from dpsql.compiler.parse import only, refuse
@@ -29,6 +30,8 @@ from dpsql.errors import TOO_COMPLEX, UNDEFINED_FUNCTION, Rejected
 from dpsql.types import INT4, INT8, TEXT, Kind, SqlType, Value
 
 MOST_VALUES = 10_000
+MOST_TEXT = 200_000
+"""Values of a text that are computed here, and their characters together: texts can grow with every function."""
 MOST_PARTS = 50
 _MOST_PERIODS = 20_000
 
@@ -53,7 +56,15 @@ def mapped(parts: tuple[Expr, ...], compute: Callable[..., Value]) -> tuple[Valu
         choices.append(values)
     if prod(len(values) for values in choices) > MOST_VALUES:
         return None
-    return tuple(dict.fromkeys(compute(*chosen) for chosen in product(*choices)))
+    found: dict[Value, None] = {}
+    size = 0
+    for chosen in product(*choices):
+        made = compute(*chosen)
+        size += len(made) if isinstance(made, str) else 0
+        if size > MOST_TEXT:
+            return None
+        found[made] = None
+    return tuple(found)
 
 
 def called(op: Op, args: tuple[Expr, ...], compute: Callable[..., Value]) -> Call:
@@ -121,6 +132,8 @@ def joined(parts: tuple[Expr, ...]) -> Expr:
         raise Rejected(f"At most {MOST_PARTS} texts can be joined.", sqlstate=TOO_COMPLEX)
     if all(isinstance(p, Lit) for p in parts):
         values = [p.value for p in parts if isinstance(p, Lit)]
+        if sum(len(str(v)) for v in values) > MOST_TEXT:
+            raise Rejected(f"A text may have {MOST_TEXT:,} characters at most.", sqlstate=TOO_COMPLEX)
         return Lit(None if None in values else "".join(str(v) for v in values), TEXT)
     return called("concat", parts, lambda *texts: "".join(texts))
 
@@ -266,7 +279,7 @@ def _whole(node: exp.Expr | None, context: Context, default: int) -> int | None:
         return default
     bound = bind(node, context)
     found = bound.value if isinstance(bound, Lit) and bound.type.is_integer else None
-    return found if isinstance(found, int) and abs(found) < 2**30 else None
+    return found if isinstance(found, int) and abs(found) < 2**31 else None
 
 
 def count_of(node: exp.Expr | None, context: Context, default: int) -> int | None:
@@ -282,7 +295,7 @@ def _right(node: exp.Expr, context: Context) -> Expr:
     if count is None:
         raise refuse("right takes text and a constant number of characters over private rows", node)
     if count < 0:
-        return substring_of(text(node.this, context), 1 - count, None)
+        return substring_of(text(node.this, context), min(1 - count, 2**31 - 1), None)
     return called("right", (text(node.this, context), Lit(count, INT4)), lambda x, n: x[-n:] if n else "")
 
 
@@ -344,12 +357,16 @@ def _to_char(node: exp.Expr, context: Context) -> Expr:
     only(node, "format")
     form = node.args.get("format")
     value = bind(node.this, context)
+    if value.type.is_number and isinstance(form, exp.Literal):
+        padded = zero_padded(value, node, str(form.this))
+        if padded is not None:
+            return bind(padded, context)
     if not value.type.is_time or not isinstance(form, exp.Literal):
         raise refuse(
             "to_char over private rows takes a date or timestamp and a constant format",
             node,
             sqlstate=UNDEFINED_FUNCTION,
-            hint="Write CAST(x AS text) for whole numbers.",
+            hint="Write CAST(x AS text) for whole numbers, LPAD(CAST(x AS text), 2, '0') with zeros before them.",
         )
     pattern = original_format(str(form.this))
     if formats.pieces(pattern) is None:
