@@ -24,6 +24,7 @@ ONE = 1024
 
 
 MAX_STEPS = 2**20
+_FINEST = Fraction(1, 2**60)
 
 
 MAX_RADIUS = {"l1": 2**50, "l2": 2**43}
@@ -308,6 +309,15 @@ def most_steps(bound: ContributionBound, norm: Norm) -> int:
     return most
 
 
+def power_of_two(least: Fraction) -> Fraction:
+    """The least power of two that is not below `least`, nor below 2^-60."""
+    if least <= _FINEST:
+        return _FINEST
+    place = least.numerator.bit_length() - least.denominator.bit_length()
+    below = Fraction(2) ** place
+    return below if below >= least else 2 * below
+
+
 def _resolution(extent: Fraction, type_: SqlType, most: int) -> Fraction:
     """Units per grid step: the natural unit if coarse enough, else the least power of two that is."""
     natural = None
@@ -317,9 +327,7 @@ def _resolution(extent: Fraction, type_: SqlType, most: int) -> Fraction:
         natural = Fraction(10) ** -type_.scale
     if natural is not None and extent <= most * natural:
         return natural
-    resolution = Fraction(2) ** -60
-    while resolution * most < extent:
-        resolution *= 2
+    resolution = power_of_two(extent / most)
     return resolution if natural is None or not type_.is_integer else max(resolution, Fraction(1))
 
 
