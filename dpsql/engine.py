@@ -74,11 +74,14 @@ class Cancel(Interruptible, Protocol):
         ...
 
 
-def open_engine(policy: Policy) -> Engine:
-    """Opens backend and ledger, compares the policy with the backend, and closes all again if anything is wrong."""
+def open_engine(policy: Policy, sharers: int = 1) -> Engine:
+    """Opens backend and ledger, compares the policy with the backend, and closes all again if anything is wrong.
+
+    `sharers`: processes like this one on the machine.
+    """
     ledger = open_ledger(policy.ledger, policy.dataset, policy.ledger_anchor)
     try:
-        backend = open_backend(policy.backend, policy.timezone)
+        backend = open_backend(policy.backend, policy.timezone, sharers)
     except BaseException:
         ledger.close()
         raise

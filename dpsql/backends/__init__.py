@@ -61,13 +61,16 @@ class Backend(Protocol):
     def close(self) -> None: ...
 
 
-def open_backend(url: str, timezone: str) -> Backend:
-    """The backend at `url` (`duckdb:FILE`, `postgresql://...`), read only. Raises Rejected if it cannot be opened."""
+def open_backend(url: str, timezone: str, sharers: int = 1) -> Backend:
+    """The backend at `url` (`duckdb:FILE`, `postgresql://...`), read only. Raises Rejected if it cannot be opened.
+
+    `sharers`: processes that share this machine's cores and have it open alike.
+    """
     scheme, _, rest = url.partition(":")
     if scheme == "duckdb":
         from dpsql.backends.duckdb import DuckdbBackend
 
-        return DuckdbBackend(rest, timezone)
+        return DuckdbBackend(rest, timezone, sharers)
     if scheme in ("postgresql", "postgres"):
         return _postgres(url, timezone)
     if scheme == "spark":

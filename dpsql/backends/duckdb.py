@@ -84,9 +84,9 @@ ORDER BY 1
 class DuckdbBackend:
     """One read-only database file; a cursor (a connection of its own) per statement."""
 
-    def __init__(self, path: str, timezone: str) -> None:
+    def __init__(self, path: str, timezone: str, sharers: int = 1) -> None:
         self._watch = Watch()
-        self._connection = _open(path, timezone)
+        self._connection = _open(path, timezone, sharers)
         shadows = self._rows(_SHADOWS)
         if shadows:
             self.close()
@@ -162,11 +162,14 @@ class DuckdbBackend:
             raise Failed(type(error).__name__) from None
 
 
-def _open(path: str, timezone: str) -> duckdb.DuckDBPyConnection:
+def _open(path: str, timezone: str, sharers: int) -> duckdb.DuckDBPyConnection:
     if not Path(path).is_file():
-        raise Rejected(f"There is no database file {path}.", sqlstate=BAD_PARAMETER, hint="Check `backend:`.")
+        raise Rejected(f"There is no database file {path}.", sqlstate=BAD_PARAMETER, hint="Check the path.")
     try:
         connection = duckdb.connect(path, read_only=True, config=_CONFIG)
+        if sharers > 1:
+            (threads,) = connection.execute("SELECT current_setting('threads')").fetchall()[0]
+            connection.execute(f"SET GLOBAL threads = {max(1, int(threads) // sharers)}")
     except duckdb.Error as error:
         hint = "Is it a DuckDB database, readable, and not open for writing elsewhere?"
         message = f"The database file {path} cannot be opened ({type(error).__name__})."

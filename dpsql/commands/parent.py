@@ -34,7 +34,7 @@ async def _serve(workers: int, path: Path, address: tuple[str, int], metrics: in
 
     def first(number: int) -> Body:
         where = None if audit is None else str(audit)
-        return {"do": "start", "number": number, "policy": text, "path": place, "audit": where}
+        return {"do": "start", "number": number, "workers": workers, "policy": text, "path": place, "audit": where}
 
     async def counted() -> list[Number]:
         answers = await supervisor.ask_all({"do": "metrics"})

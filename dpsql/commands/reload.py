@@ -62,8 +62,9 @@ class Prepared:
 class Current:
     """The engine of the moment, as sessions see it: each statement runs on the one that is current when it begins."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, sharers: int = 1) -> None:
         self._lock = threading.Lock()
+        self._sharers = sharers
         self._engine = engine
         self._running: dict[Engine, int] = {engine: 0}
 
@@ -84,7 +85,7 @@ class Current:
         old = self._engine
         _require(changes(terms(old.policy), terms(policy)), old.ledger, policy)
         same = (policy.backend, policy.timezone) == (old.policy.backend, old.policy.timezone)
-        backend = old.backend if same else open_backend(policy.backend, policy.timezone)
+        backend = old.backend if same else open_backend(policy.backend, policy.timezone, self._sharers)
         try:
             return Prepared(Engine(inspect(backend, policy), backend, old.ledger), old)
         except BaseException:

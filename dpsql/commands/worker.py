@@ -12,9 +12,9 @@ import logging
 import signal
 import socket
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from ssl import SSLError
 from typing import Final
@@ -31,8 +31,10 @@ from dpsql.pgwire.messages import CancelRequest
 from dpsql.policy.load import parse
 from dpsql.policy.model import Policy
 from dpsql.server.doors import receive
+from dpsql.server.guests import Invited
+from dpsql.server.limits import Limits
 from dpsql.server.link import Body, Link, open_link, refusal
-from dpsql.server.listen import Forward, Server
+from dpsql.server.listen import Peers, Server
 from dpsql.server.supervisor import CANCEL_PATIENCE
 from dpsql.server.tls import Certificate
 from dpsql.session.session import Session
@@ -50,9 +52,9 @@ def audit_to(audit: Path | None) -> None:
     AUDIT.propagate = False
 
 
-def open_current(policy: Policy) -> Current:
+def open_current(policy: Policy, workers: int = 1) -> Current:
     """The engine of a policy that is put in force, with all that the first statement needs."""
-    engine = open_engine(policy)
+    engine = open_engine(policy, workers)
     try:
         begin(engine.ledger, policy)
         draw(DiscreteGaussian(1.0), 1)
@@ -61,7 +63,7 @@ def open_current(policy: Policy) -> Current:
     except BaseException:
         engine.close()
         raise
-    return Current(engine)
+    return Current(engine, workers)
 
 
 def settle() -> None:
@@ -89,9 +91,8 @@ def certificate_of(policy: Policy) -> Certificate | None:
 def make_server(
     engine: Current,
     address: tuple[str, int],
-    number: int = 0,
-    forward: Forward | None = None,
-    left: Callable[[], None] | None = None,
+    limits: Limits | None = None,
+    peers: Peers | None = None,
 ) -> Server:
     """A server for an engine, not yet listening."""
 
@@ -102,7 +103,7 @@ def make_server(
         return {name: user.password for name, user in engine.policy.users.items() if user.password is not None}
 
     tls = certificate_of(engine.policy)
-    return Server(session, users, address, tls, number=number, forward=forward, left=left)
+    return Server(session, users, address, tls, limits, peers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,13 +188,18 @@ class _Worker:
         return self._current
 
     async def _start(self, question: Body) -> None:
-        number, audit = question["number"], question["audit"]
+        number, workers, audit = question["number"], question["workers"], question["audit"]
         assert isinstance(number, int)
+        assert isinstance(workers, int)
         log_to_stderr()
         audit_to(None if audit is None else Path(str(audit)))
         policy = parse(str(question["policy"]), Path(str(question["path"])))
-        self._current = await asyncio.to_thread(open_current, policy)
-        self._server = make_server(self._current, ("", 0), number, self._forward, self._left)
+        self._current = await asyncio.to_thread(open_current, policy, workers)
+        assert self._link is not None
+        limits = Limits()
+        limits = replace(limits, pending=-(-limits.pending // workers))
+        peers = Peers(number, Invited(self._link), self._forward, self._left)
+        self._server = make_server(self._current, ("", 0), limits, peers)
         settle()
         receive(self._over, self._server.adopt, self.stopped.set)
 

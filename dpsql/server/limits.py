@@ -17,9 +17,9 @@ class Limits:
     `startup`: from the connection to the StartupMessage, TLS included. `auth`: from there to the proof. `message`:
     from the first byte of a message to its last. `idle`: between messages. `write`: for a client to read what is due.
     `failure`: what a failed login waits for its answer. `sessions`: clients that have logged in; `user_sessions`:
-    those of one user, so that nobody takes the places of all others. `pending`: clients that have not; more are closed
-    unheard, so that a flood costs nothing. `workers`: statements that run at once. `portion`: the most that is encoded
-    before it is sent.
+    those of one user, so that nobody takes the places of all others; both count the clients of all workers. `pending`:
+    clients that have not; more are closed unheard, so that a flood costs nothing. `workers`: statements that run at
+    once. `portion`: the most that is encoded before it is sent.
     """
 
     startup: float = 10.0

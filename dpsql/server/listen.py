@@ -11,19 +11,21 @@ import logging
 import socket
 import traceback
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from typing import cast
 
-from dpsql.errors import TOO_MANY_CONNECTIONS, DpsqlError, Failed, Rejected
+from dpsql.errors import DpsqlError, Failed, Rejected
 from dpsql.ledger import trail
 from dpsql.pgwire import messages as m
 from dpsql.pgwire.connection import Connection
 from dpsql.server.cancel import CancelKeys, number_of
 from dpsql.server.channel import Channel
+from dpsql.server.guests import Alone
 from dpsql.server.limits import Limits, Seats
 from dpsql.server.login import GoneError, Identity, Login
-from dpsql.server.ports import SessionFactory, SessionLike, Users
+from dpsql.server.ports import Places, SessionFactory, SessionLike, Users
 from dpsql.server.tls import Certificate
 from dpsql.server.workers import Inbox, Turn, Workers
 
@@ -39,11 +41,24 @@ _log = logging.getLogger(__name__)
 Forward = Callable[[m.CancelRequest], Awaitable[None]]
 
 
+@dataclass(frozen=True, slots=True)
+class Peers:
+    """What a worker among several has to do with the others.
+
+    `number` is its own; `forward` takes the CancelRequests that are for another one, `left` is called for each client
+    that has gone.
+    """
+
+    number: int
+    places: Places
+    forward: Forward
+    left: Callable[[], None]
+
+
 class Server:
     """A proxy: `start` it to listen, or `adopt` clients that another process let in; `stop` it in the same event loop.
 
-    `address` tells where it listens. `number` is this worker's among several, `forward` takes the CancelRequests that
-    are for another one, `left` is called for each client that has gone.
+    `address` tells where it listens.
     """
 
     def __init__(
@@ -53,10 +68,7 @@ class Server:
         listen: tuple[str, int],
         tls: Certificate | None = None,
         limits: Limits | None = None,
-        *,
-        number: int = 0,
-        forward: Forward | None = None,
-        left: Callable[[], None] | None = None,
+        peers: Peers | None = None,
     ) -> None:
         self._session_factory = session_factory
         self._users = users
@@ -65,11 +77,10 @@ class Server:
         """What new connections are encrypted with; may be replaced at any time."""
         self._limits = Limits() if limits is None else limits
         self._workers = Workers(self._limits.workers)
-        self._keys = CancelKeys(number)
-        self._forward = forward
-        self._left = left
+        self._keys = CancelKeys(0 if peers is None else peers.number)
+        self._peers = peers
+        self._places: Places = Alone(self._limits) if peers is None else peers.places
         self._pending = Seats(self._limits.pending)
-        self._sessions = Seats(self._limits.sessions)
         self._clients: set[asyncio.Task[None]] = set()
         self._by_user: dict[str, set[asyncio.Task[None]]] = {}
         self._socket: asyncio.Server | None = None
@@ -126,8 +137,8 @@ class Server:
         client.add_done_callback(lambda _: self._gone())
 
     def _gone(self) -> None:
-        if self._left is not None:
-            self._left()
+        if self._peers is not None:
+            self._peers.left()
 
     async def _serve(self, channel: Channel) -> None:
         """One connection, from its first byte to its last, and every way in which it can end."""
@@ -155,14 +166,17 @@ class Server:
                 return
             with self._refused(packet.get("user")):
                 identity = await login.prove(packet, self._users, self._limits)
-        with ExitStack() as seats:
-            with self._refused(identity.user):
-                seats.enter_context(self._sessions.seat())
-                seats.enter_context(self._known(identity.user))
-                if identity.user not in self._users():
-                    raise Rejected("the policy no longer allows this session", sqlstate=SHUTDOWN)
-            with trail.session(identity.user):
-                await self._session(channel, connection, identity)
+        with self._refused(identity.user):
+            place = await self._places.enter(identity.user)
+        try:
+            with self._known(identity.user):
+                with self._refused(identity.user):
+                    if identity.user not in self._users():
+                        raise Rejected("the policy no longer allows this session", sqlstate=SHUTDOWN)
+                with trail.session(identity.user):
+                    await self._session(channel, connection, identity)
+        finally:
+            self._places.leave(place)
 
     @contextmanager
     def _refused(self, user: str | None) -> Iterator[None]:
@@ -178,8 +192,6 @@ class Server:
         """For as long as the block runs, this task is one of the user's sessions."""
         task = cast("asyncio.Task[None]", asyncio.current_task())
         mine = self._by_user.setdefault(user, set())
-        if len(mine) >= self._limits.user_sessions:
-            raise Rejected(f'too many connections of user "{user}"', sqlstate=TOO_MANY_CONNECTIONS)
         mine.add(task)
         try:
             yield
@@ -189,8 +201,8 @@ class Server:
                 self._by_user.pop(user, None)
 
     async def _cancel(self, request: m.CancelRequest) -> None:
-        if self._forward is not None and number_of(request.pid) != self._keys.number:
-            await self._forward(request)
+        if self._peers is not None and number_of(request.pid) != self._peers.number:
+            await self._peers.forward(request)
         else:
             await self.cancel(request)
 

@@ -41,5 +41,17 @@ class SessionFactory(Protocol):
     def __call__(self, user: str, database: str, parameters: tuple[tuple[str, str], ...], pid: int) -> SessionLike: ...
 
 
+class Places(Protocol):
+    """Places for clients, those that other processes serve included."""
+
+    async def enter(self, user: str) -> int:
+        """Takes a place; raises Rejected 53300 if there is none."""
+        ...
+
+    def leave(self, place: int) -> None:
+        """Gives it back."""
+        ...
+
+
 Users = Callable[[], Mapping[str, str]]
 """The users and their verifiers, as they are now."""

@@ -21,7 +21,9 @@ from typing import Final
 from dpsql.errors import INTERNAL, Rejected
 from dpsql.server.cancel import number_of
 from dpsql.server.doors import Doors, hand
-from dpsql.server.link import Body, Link, open_link
+from dpsql.server.guests import Guests
+from dpsql.server.limits import Limits
+from dpsql.server.link import Body, Link, open_link, refusal
 
 _log = logging.getLogger(__name__)
 
@@ -66,11 +68,13 @@ class Supervisor:
         first: Callable[[int], Body],
         sockets: list[socket.socket],
         patience: Patience | None = None,
+        limits: Limits | None = None,
     ) -> None:
         self._command = command
         self._count = workers
         self._first = first
         self._patience = Patience() if patience is None else patience
+        self._guests = Guests(Limits() if limits is None else limits)
         self._doors = Doors(sockets, self._take)
         self._running: dict[int, Worker] = {}
         self._slots: list[asyncio.Task[None]] = []
@@ -187,6 +191,7 @@ class Supervisor:
 
     def _forget(self, worker: Worker) -> None:
         self._running.pop(worker.number, None)
+        self._guests.forget(worker.number)
         worker.link.close()
         worker.over.close()
         if not self._running:
@@ -215,13 +220,21 @@ class Supervisor:
         return False
 
     async def _asked(self, number: int, question: Body) -> Body:
-        """`left`: a client has gone. `cancel`: another worker's client wants to stop its statement.
+        """`left`: a client has gone. `enter`, `leave`: a user's session wants a place, or gives it back. `cancel`:
+        another worker's client wants to stop its statement.
 
-        The answer is the same whatever came of it, so that it tells nobody which keys are right.
+        The answer to that is the same whatever came of it, so that it tells nobody which keys are right.
         """
         match question:
             case {"do": "left"} if number in self._running:
                 self._running[number].clients -= 1
+            case {"do": "enter", "user": str(user), "place": int(place)} if number in self._running:
+                try:
+                    self._guests.admit(user, (number, place))
+                except Rejected as error:
+                    return refusal(error)
+            case {"do": "leave", "place": int(place)}:
+                self._guests.leave((number, place))
             case {"do": "cancel", "pid": int(pid)} if (worker := self._running.get(number_of(pid))) is not None:
                 with suppress(ConnectionError, TimeoutError):
                     await worker.link.ask(question, CANCEL_PATIENCE)

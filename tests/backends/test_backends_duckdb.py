@@ -107,6 +107,15 @@ def test_a_file_that_redefines_built_in_names_is_refused(tmp_path: Path, stateme
     assert name in refusal.value.message.lower()
 
 
+def test_processes_share_the_cores(file: Path) -> None:
+    threads = []
+    for sharers in (1, 2, 1000):
+        opened = DuckdbBackend(str(file), "UTC", sharers)
+        threads.append(opened._rows("SELECT current_setting('threads')")[0][0])
+        opened.close()
+    assert threads[1:] == [max(1, int(str(threads[0])) // 2), 1]
+
+
 def test_a_missing_or_foreign_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(Rejected, match="no database file"):
         open_backend(f"duckdb:{tmp_path}/none.duckdb", "UTC")
