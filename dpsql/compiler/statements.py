@@ -8,6 +8,7 @@ that still holds comments.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 
 from dpsql.compiler import kinds, nesting, queries
 from dpsql.compiler.kinds import Statement, Unsupported
@@ -23,6 +24,19 @@ def split(text: str) -> tuple[Statement, ...]:
     Raises Rejected 54001 for a text over the limits and 42601 for one that has no tokens' structure: then no part of
     it may be run. A single statement that is malformed or refused is an `Unsupported` among the others.
     """
+    return _known(text) if len(text) <= _LONGEST_KNOWN else _split(text)
+
+
+_LONGEST_KNOWN = 4096
+"""Characters of a text that is remembered; with the number of them it bounds what they take."""
+
+
+@lru_cache(maxsize=512)
+def _known(text: str) -> tuple[Statement, ...]:
+    return _split(text)
+
+
+def _split(text: str) -> tuple[Statement, ...]:
     scanned = scan(text)
     nesting.check(scanned.tokens)
     statements = tuple(_classify(Reader(scanned.plain, tokens)) for tokens in _parts(scanned.tokens))

@@ -6,12 +6,12 @@ so one debit and one draw of noise serve all its rows.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from dpsql.compiler.kinds import Statement
 from dpsql.errors import Rejected
 from dpsql.session.ports import WireParameters
-from dpsql.types import Again, Column, Relation, SqlType
+from dpsql.types import Again, Column, Kind, Relation, SqlType
 
 UNKNOWN_STATEMENT = "26000"
 UNKNOWN_CURSOR = "34000"
@@ -19,8 +19,14 @@ DUPLICATE_STATEMENT = "42P05"
 DUPLICATE_CURSOR = "42P03"
 LIMIT_EXCEEDED = "54000"
 
+OUT_OF_MEMORY = "53200"
+
 MAX_STATEMENTS = 500
 MAX_PORTALS = 100
+MAX_HELD = 64 << 20
+"""Bytes of rows, about, that a session's portals hold together; one alone may hold a whole answer."""
+_ROW, _CELL = 64, 56
+"""Bytes of a row, and of a value that is no text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +76,13 @@ class Portal:
     result: Result | None = None
     position: int = 0
     noticed: bool = False
+    held: int = 0
+
+    def finish(self) -> None:
+        """Lets the rows of a portal go that has given its last."""
+        if not self.cursor and self.result is not None and self.result.relation is not None:
+            self.result = replace(self.result, relation=Relation(self.result.relation.columns, ()))
+            self.position = self.held = 0
 
 
 @dataclass(slots=True)
@@ -110,6 +123,18 @@ class Portals:
             raise Rejected(f"more than {MAX_PORTALS} open cursors", sqlstate=LIMIT_EXCEEDED, hint="CLOSE some.")
         self.by_name[name] = portal
 
+    def hold(self, portal: Portal, result: Result) -> None:
+        """Keeps rows for later. Raises Rejected 53200 where this session's other portals leave no room for them."""
+        portal.result, portal.held = result, _size(result.relation)
+        others = sum(other.held for other in self.by_name.values() if other is not portal)
+        if others and others + portal.held > MAX_HELD:
+            portal.result, portal.held = None, 0
+            raise Rejected(
+                f"the open cursors of this session hold more than {MAX_HELD >> 20} MiB of rows",
+                sqlstate=OUT_OF_MEMORY,
+                hint="CLOSE some, then ask again: the answer is stored, and free.",
+            )
+
     def get(self, name: str) -> Portal:
         portal = self.by_name.get(name)
         if portal is None:
@@ -133,3 +158,15 @@ class Portals:
         }
         for portal in self.by_name.values():
             portal.settled = True
+
+
+def _size(relation: Relation | None) -> int:
+    """About the bytes that a relation takes."""
+    if relation is None:
+        return 0
+    fixed = len(relation.rows) * (_ROW + _CELL * len(relation.columns))
+    texts = [at for at, column in enumerate(relation.columns) if column.type.kind in _TEXTS]
+    return fixed + sum(len(cell) for row in relation.rows for at in texts if isinstance(cell := row[at], str | bytes))
+
+
+_TEXTS = frozenset((Kind.TEXT, Kind.VARCHAR, Kind.NAME, Kind.JSON, Kind.BYTEA, Kind.UNKNOWN))

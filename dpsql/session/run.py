@@ -163,8 +163,9 @@ def _declare(state: State, statement: kinds.Declare) -> Result:
     portal = Portal(prepared, cursor=True, hold=statement.hold, scroll=statement.scroll, binary=statement.binary)
     state.portals.add(statement.name, portal)
     try:
-        portal.result = run(state, statement.query)
+        result = run(state, statement.query)
+        state.portals.hold(portal, result)
     except BaseException:
         del state.portals.by_name[statement.name]
         raise
-    return Result("DECLARE CURSOR", notices=portal.result.notices)
+    return Result("DECLARE CURSOR", notices=result.notices)

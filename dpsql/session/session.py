@@ -217,7 +217,10 @@ class Session:
             return
         self._check_usable(portal.prepared)
         if portal.result is None:
-            portal.result = self._run(statement, portal.parameters)
+            result = self._run(statement, portal.parameters)
+            if event.max_rows:
+                self._state.portals.hold(portal, result)
+            portal.result = result
             _check_shape(portal)
         yield from self._from_portal(portal, event.max_rows)
 
@@ -240,6 +243,8 @@ class Session:
             yield wire.PortalSuspended()
             return
         rest = Result(result.verb, result.relation, result.counted, notices)
+        if copied is None:
+            portal.finish()
         yield from self._send(copied if start == 0 else None, rest, start, None, portal.formats)
 
     def _finish(self, portal: Portal, result: Result) -> Replies:

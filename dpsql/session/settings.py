@@ -356,4 +356,3 @@ def _decimal(text: str) -> Decimal | None:
 def _seconds(text: str) -> float:
     match = _DURATION.fullmatch(text)
     return float(Decimal(match[1]) * _UNITS[match[2] or "ms"] / 1000) if match else 0.0
-

@@ -170,6 +170,35 @@ def test_too_many_statements_and_portals() -> None:
     assert replies[-2:] == ["error 54000", "ready E"]
 
 
+def test_open_portals_hold_only_so_much() -> None:
+    client = Client()
+    client.engine.rows = tuple(("x" * 1000, n) for n in range(20_000))  # some 24 MB
+    client.send(m.Query("BEGIN"), m.Parse("s", "SELECT 1"), m.Bind("p1", "s"), m.Bind("p2", "s"), m.Bind("p3", "s"))
+    for portal in ("p1", "p2"):
+        assert words(client.send(m.Execute(portal, 1)))[-1] == "PortalSuspended"
+    assert words(client.send(m.Execute("p3", 1), m.Sync())) == ["error 53200", "ready E"]
+    client.query("ROLLBACK")
+    declared = "DECLARE c{} CURSOR FOR SELECT 1"
+    assert client.query("; ".join(["BEGIN", *map(declared.format, range(3))]))[-2:] == ["error 53200", "ready E"]
+    client.query("ROLLBACK")
+    again = "; ".join(["BEGIN", declared.format(0), declared.format(1), "CLOSE c0", declared.format(2)])
+    assert client.query(again)[-1] == "ready T"
+    # What goes out at once, or has gone out, is held by nobody.
+    client.send(m.Bind("all", "s"), m.Bind("more", "s"))
+    assert words(client.send(m.Execute("all")))[-1] == "'SELECT 20000'"
+    assert words(client.send(m.Execute("all"))) == ["'SELECT 0'"]
+    assert words(client.send(m.Execute("more", 30_000)))[-1] == "error 53200"
+
+
+def test_one_portal_may_hold_a_whole_answer() -> None:
+    client = Client()
+    client.engine.rows = tuple(("x" * 1000, n) for n in range(80_000))
+    client.send(m.Query("BEGIN"), m.Parse("s", "SELECT 1"), m.Bind("p", "s"))
+    assert words(client.send(m.Execute("p", 79_999)))[-1] == "PortalSuspended"
+    assert words(client.send(m.Execute("p", 10)))[-1] == "'SELECT 1'"
+    assert client.query("DECLARE c CURSOR FOR SELECT 1")[-1] == "ready T"
+
+
 def test_function_call_is_refused_in_step() -> None:
     assert words(Client().send(m.FunctionCall(1))) == ["error 0A000", "ready I"]
 
