@@ -81,5 +81,5 @@ def main() -> None:
 
 
 def _line(error: DpsqlError) -> str:
-    hint = f"\nHINT: {error.hint}" if error.hint else ""
-    return f"dpsql: {error.message}{hint}"
+    more = "".join(f"\n{name}: {text}" for name, text in (("DETAIL", error.detail), ("HINT", error.hint)) if text)
+    return f"dpsql: {error.message}{more}"

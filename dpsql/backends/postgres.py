@@ -178,7 +178,7 @@ class PostgresBackend:
                 "The Postgres backend cannot be opened.",
                 sqlstate=BAD_PARAMETER,
                 detail=detail,
-                hint="Check `backend:`.",
+                hint="Check the address, the login, and PGPASSWORD or ~/.pgpass.",
             ) from None
 
 

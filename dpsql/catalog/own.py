@@ -16,6 +16,9 @@ from dpsql.catalog.snapshot import OWN_SCHEMA, CatalogColumn, CatalogRelation
 from dpsql.policy.schema import Schema, SchemaTable
 from dpsql.types import Kind, Relation, SqlType, Value
 
+MOST_VALUES = 50
+"""More are cut off in `value_list`, with `...` at its end: psql shows every row as wide as the widest."""
+
 _TEXT, _BOOL = 25, 16
 _OID = 16_383
 
@@ -55,11 +58,18 @@ def column_rows(schema: Schema, tables: tuple[SchemaTable, ...]) -> Iterator[Map
                 "is_unit": column.name == table.unit,
                 "lower": _shown(column.lower),
                 "upper": _shown(column.upper),
-                "value_list": None if column.values is None else ", ".join(str(value) for value in column.values),
+                "value_list": _listed(column.values),
                 "can_be_null": column.nullable,
                 "refers_to": None if column.references is None else ".".join(column.references),
                 "comment": comments.of_column(schema, table, column),
             }
+
+
+def _listed(values: tuple[Value, ...] | None) -> str | None:
+    if values is None:
+        return None
+    shown = [str(value) for value in values[:MOST_VALUES]]
+    return ", ".join(shown if len(values) <= MOST_VALUES else [*shown, "..."])
 
 
 def _shown(value: Value) -> str | None:

@@ -139,9 +139,9 @@ def _brief(price: str) -> str:
 
 
 def _table(lines: Iterable[Line]) -> Table:
-    table = Table(box=None, pad_edge=False)
+    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
     for name in ("at", "user", "event", "asked", "price", "outcome", "source"):
-        table.add_column(name, overflow="fold", no_wrap=name in ("at", "price"))
+        table.add_column(name, overflow="fold", no_wrap=name in ("at", "event", "asked", "price"))
     for line in lines:
         table.add_row(
             line.at[:19].replace("T", " "),

@@ -6,6 +6,7 @@ Decides what signals mean: SIGTERM and Ctrl-C stop, SIGHUP takes the policy over
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
 import signal
 import sys
@@ -47,7 +48,10 @@ def say_ready(policy: Policy, address: tuple[str, int]) -> None:
 
 
 def no_place(address: tuple[str, int], error: OSError) -> Rejected:
-    return Rejected(f"cannot listen on {address[0]}:{address[1]}: {error.strerror}")
+    busy = error.errno == errno.EADDRINUSE
+    reason = "the port is in use" if busy else error.strerror
+    hint = "Stop what runs there, or take another place: `server.listen` in the policy, or --listen."
+    return Rejected(f"cannot listen on {address[0]}:{address[1]}: {reason}", hint=hint)
 
 
 async def begin_to_listen(path: Path, metrics: int | None, counted: Source, reload: Reload) -> Callable[[], None]:

@@ -34,12 +34,10 @@ class LedgerUnavailable(LedgerError):
     """It cannot be read now: locked, out of reach. That says nothing about what it holds."""
 
 
-def damaged(name: str, what: str) -> LedgerError:
-    """The error for a ledger that does not prove itself."""
-    return LedgerError(
-        f"the ledger {name} cannot be trusted: {what}",
-        hint="Nothing is answered from it. Find out who or what changed it, and restore the newest backup.",
-    )
+def damaged(name: str, what: str, hint: str | None = None) -> LedgerError:
+    """The error for a ledger that does not prove itself; `hint` where something better is known than to restore."""
+    usual = "Nothing is answered from it. Find out who or what changed it, and restore the newest backup."
+    return LedgerError(f"the ledger {name} cannot be trusted: {what}", hint=hint or usual)
 
 
 class BudgetExhausted(Rejected):

@@ -93,10 +93,11 @@ def proving(home: Home, dataset: str | None, anchor: Path | None, *, thorough: b
             yield rows, books
             report = audit.report(books)
             if dataset is not None and report.dataset != dataset:
-                raise LedgerError(f"it is that of dataset {report.dataset!r}, not of {dataset!r}")
+                hint = "A dataset keeps its name for ever: check `dataset` and `ledger` in the policy."
+                raise LedgerError(f"it is that of dataset {report.dataset!r}, not of {dataset!r}", hint=hint)
             compare(found, report.ledger, report.head.count, partial(shelf.entry_at, rows))
         except LedgerError as error:
-            raise damaged(home.name, error.message) from None
+            raise damaged(home.name, error.message, error.hint) from None
 
 
 def open_(home: Home, dataset: str, anchor: Path | None) -> DurableLedger:

@@ -62,7 +62,8 @@ def json_schema() -> dict[str, Any]:
 def _text(path: Path) -> str:
     try:
         if path.stat().st_size > MAX_BYTES:
-            raise PolicyError([Problem(str(path), 0, "", f"is above {MAX_BYTES} bytes", "make it smaller")])
+            size = Problem(str(path), 0, "", f"is above {MAX_BYTES:,} bytes", "a policy is a short YAML file")
+            raise PolicyError([size])
         return path.read_text(encoding="utf-8")
     except UnicodeDecodeError:
         problem = Problem(str(path), 0, "", "is not UTF-8 text", "save it as UTF-8")

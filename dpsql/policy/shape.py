@@ -18,6 +18,7 @@ from dpsql.policy.source import Data, read
 
 _ROUNDS = 8
 _SECRET = "password"
+_UNKNOWN = "..."
 _MUST_BE = {
     "string_type": "must be text",
     "int_type": "must be a whole number",
@@ -65,7 +66,9 @@ def _report(detail: ErrorDetails, path: Path, problems: Problems) -> None:
         problems.add(path, f"must be {detail['ctx']['expected']}", f"write `{path[-1]}: {_example(path)}`")
     else:
         what = _MUST_BE.get(kind) or str(detail["msg"])
-        problems.add(path, f"{what}{_seen(detail['input'], path)}", f"write for example `{_example(path)}`")
+        example = _example(path)
+        fix = "docs/policy.md shows its form" if example == _UNKNOWN else f"write for example `{example}`"
+        problems.add(path, f"{what}{_seen(detail['input'], path)}", fix)
 
 
 def _seen(value: object, path: Path) -> str:
@@ -77,7 +80,7 @@ def _seen(value: object, path: Path) -> str:
 def _example(path: Path) -> str:
     found = _field(path)
     if found is None or not found.examples:
-        return "..."
+        return _UNKNOWN
     example = found.examples[0]
     return str(example).lower() if isinstance(example, bool) else str(example)
 

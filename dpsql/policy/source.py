@@ -59,7 +59,7 @@ def _compose(text: str, problems: Problems) -> Node | None:
         problems.add((), "is not valid YAML", "correct the syntax")
         return None
     if node is None:
-        problems.add((), "is empty", "write a policy; see the example in the manual")
+        problems.add((), "is empty", "write a policy, or draft one with `dpsql init`")
     return node if isinstance(node, Node) else None
 
 

@@ -147,7 +147,7 @@ def _values(tables: Sequence[Table], column: str) -> Iterator[Offer]:
         for field in table.fields:
             if field.name == column.lower() and field.values is not None:
                 for value in field.values.split(", "):
-                    if value not in seen:
+                    if value not in seen and value != "...":
                         seen.add(value)
                         yield Offer(value, f"value of {field.name}")
 

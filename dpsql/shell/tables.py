@@ -13,6 +13,9 @@ QUERY = """SELECT table_name, column_name, data_type, is_public, is_unit, lower,
 FROM dpsql.columns"""
 
 
+_MOST_SHOWN = 20
+
+
 @dataclass(frozen=True, slots=True)
 class Field:
     """A column as the policy declares it; None for what it does not declare."""
@@ -30,7 +33,9 @@ class Field:
     def bounds(self) -> str:
         """The declared values or bounds, in words."""
         if self.values is not None:
-            return f"one of {self.values}"
+            listed = self.values.split(", ")
+            more = ", ..." if len(listed) > _MOST_SHOWN else ""
+            return f"one of {', '.join(listed[:_MOST_SHOWN])}{more}"
         if self.lower is None and self.upper is None:
             return ""
         return f"{_whole(self.lower)} to {_whole(self.upper)}"

@@ -13,6 +13,7 @@ from catalog_fakes import CONTEXT, SCHEMA
 
 from dpsql.catalog.catalog import Catalog, Catalogs
 from dpsql.catalog.functions import DEFINITIONS
+from dpsql.catalog.own import MOST_VALUES, column_rows
 from dpsql.catalog.rows import oid_of, rows_for, table_oid
 from dpsql.catalog.snapshot import snapshot
 from dpsql.compiler import kinds
@@ -21,6 +22,7 @@ from dpsql.errors import Rejected
 from dpsql.pgwire import values as wire
 from dpsql.pgwire.values import WireValue
 from dpsql.policy.model import User
+from dpsql.policy.schema import SchemaColumn, SchemaTable
 from dpsql.types import INT8, NUMERIC, TEXT, Column, Interval, Kind, Relation, SqlType
 
 TRACES = Path(__file__).with_name("client_queries.sql")
@@ -274,6 +276,14 @@ def test_dpsql_columns(catalog: Catalog) -> None:
         ("age", "integer", False, "0", "120"),
         ("country", "text", False, None, None),
     ]
+
+
+def test_dpsql_columns_cut_long_lists() -> None:
+    stations = SchemaColumn("station", TEXT, values=tuple(f"s{n}" for n in range(MOST_VALUES + 1)))
+    days = replace(stations, name="day", values=("Mon", "Tue"))
+    table = SchemaTable("stations", True, (stations, days))
+    shown = [row["value_list"] for row in column_rows(SCHEMA, (table,))]
+    assert shown == [", ".join([*(f"s{n}" for n in range(MOST_VALUES)), "..."]), "Mon, Tue"]
 
 
 def test_dpsql_budget_is_asked_each_time(catalog: Catalog) -> None:

@@ -130,8 +130,9 @@ def test_never_made_twice(tmp_path: Path) -> None:
 
 
 def test_wrong_dataset(tmp_path: Path) -> None:
-    with pytest.raises(LedgerError, match="that of dataset 'flights', not of 'Flights'"):
+    with pytest.raises(LedgerError, match="that of dataset 'flights', not of 'Flights'") as refusal:
         open_ledger(filled(tmp_path), "Flights")
+    assert refusal.value.hint == "A dataset keeps its name for ever: check `dataset` and `ledger` in the policy."
 
 
 def test_something_else(tmp_path: Path) -> None:

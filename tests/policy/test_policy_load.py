@@ -256,8 +256,8 @@ tables: {t: {}, u: {unit: a}}
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", "is empty"),
-        ("- 1\n", "must be a map"),
+        ("", "is empty; .*`dpsql init`"),
+        ("- 1\n", "must be a map of keys; docs/policy.md shows its form"),
         ("a: [1\nb: 2", "is not valid YAML"),
         ("a: 1\n---\nb: 2", "is not valid YAML"),
         ("a: !!python/object:os.system x", "has the tag"),

@@ -265,6 +265,17 @@ def offered(before: str, after: str = "") -> list[str]:
     return [offer.text for offer, _ in offers(TABLES, before, after)]
 
 
+def test_long_lists_of_values_are_cut() -> None:
+    twenty = ", ".join(f"v{number}" for number in range(20))
+    field = Field("code", "text", False, None, None, twenty, False, None)
+    assert field.bounds == f"one of {twenty}"
+    longer = Field("code", "text", False, None, None, f"{twenty}, v20, ...", False, None)
+    assert longer.bounds == f"one of {twenty}, ..."
+    table = Table("codes", True, (longer,))
+    assert [o.text for o, _ in offers((table,), "SELECT 1 FROM codes WHERE code = 'v2")] == ["v20"]
+    assert [o.text for o, _ in offers((table,), "SELECT 1 FROM codes WHERE code = '.")] == []
+
+
 def test_completion_knows_where_it_is() -> None:
     assert offered("SELECT count(*) FROM v") == ["visits"]
     assert offered("SELECT count(*) FROM visits v, s") == ["streets"]
