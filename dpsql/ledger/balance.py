@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 from fractions import Fraction
+from functools import lru_cache
 from typing import Final
 from zoneinfo import ZoneInfo
 
@@ -132,6 +133,7 @@ def read(cost: Cost, reading_delta: Decimal | None) -> Decimal:
     return epsilon_from_rho(Fraction(cost.rho, UNITS), reading_delta).quantize(_FINE, ROUND_HALF_EVEN)
 
 
+@lru_cache(maxsize=256)
 def _left(most: Limits, spent: Cost, delta: Decimal) -> Decimal:
     """The largest epsilon, to six decimals, whose statement still fits."""
     if most.rho is None:
