@@ -20,6 +20,7 @@ from dpsql.compiler.bind.joins import Numbers
 from dpsql.compiler.cautions import cautions
 from dpsql.compiler.clock import READS_CLOCK
 from dpsql.compiler.error_bars import compiled_with_bars
+from dpsql.compiler.mistakes import explained
 from dpsql.compiler.parse import parse
 from dpsql.compiler.placeholders import Placeholders, spell_out
 from dpsql.compiler.plan import PlannedRelease, Terms, plan
@@ -77,7 +78,7 @@ def compile_statement(
     try:
         return compiled_with_bars(lambda: parse(text), compiled) if terms.error_bars else compiled(parse(text))
     except Rejected as error:
-        raise detailed(error, text) from None
+        raise detailed(explained(error, text), text) from None
 
 
 def reads_clock(text: str, schema: Schema) -> bool:

@@ -102,7 +102,9 @@ def _syntax_error(error: SqlglotError, text: str) -> Rejected:
             position = min(starts[line - 1] + max(column - len(first.get("highlight") or "") + 1, 1), len(text) + 1)
     near = first.get("highlight")
     message = f'syntax error at or near "{near}"' if near else "syntax error"
-    return Rejected(message, sqlstate=SYNTAX, position=position)
+    top = re.search(r"\bselect\s+top\s*\(?\s*(\d+)", text, re.IGNORECASE)
+    hint = f"Write LIMIT {top[1]} at the end." if top is not None else None
+    return Rejected(message, sqlstate=SYNTAX, position=position, hint=hint)
 
 
 def name_of(identifier: exp.Expr | str | None) -> str:
@@ -124,12 +126,20 @@ def refuse(message: str, node: exp.Expr, *, sqlstate: str = NOT_SUPPORTED, hint:
     return Rejected(message, sqlstate=sqlstate, hint=hint, position=position(node))
 
 
+_INSTEAD: dict[tuple[type[exp.Expr], str], str] = {
+    (exp.Table, "sample"): "Chance cannot choose rows here. Ask of all rows: the answer's noise is known.",
+    (exp.Table, "only"): "Leave ONLY out: the rows of all parts of a table are asked.",
+    (exp.Distinct, "on"): "Which row of a group comes first is no aggregate. Write GROUP BY with MIN(x) or MAX(x).",
+    (exp.Star, "except_"): "Name the columns that you want.",
+}
+
+
 def only(node: exp.Expr, *allowed: str) -> None:
     """Refuses a node that carries an argument its caller does not read: nothing is silently ignored."""
     for key, value in node.args.items():
         if value and key not in allowed and key not in ("this", "_type"):
             word = key.strip("_").replace("_", " ").upper()
-            raise refuse(f"{word} is not supported here.", node)
+            raise refuse(f"{word} is not supported here.", node, hint=_INSTEAD.get((type(node), key)))
 
 
 def written(node: exp.Expr) -> str:

@@ -156,10 +156,11 @@ def _illegal(text: str, at: int) -> Rejected:
             message = "zero-length delimited identifier"
         return Rejected(message, sqlstate=SYNTAX, position=at + 1)
     shown = character if character.isascii() and character.isprintable() else f"U+{ord(character):04X}"
+    hint = "Text copied from a document may hold blanks and quotes that only look like the plain ones."
     return Rejected(
         f"invalid character {shown} outside of literals and quoted names",
         sqlstate=SYNTAX,
-        hint="Text copied from a document may hold blanks and quotes that only look like the plain ones.",
+        hint='Names are quoted with double quotes: "name".' if character == "`" else hint,
         position=at + 1,
     )
 

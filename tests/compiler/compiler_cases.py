@@ -91,6 +91,29 @@ WRITTEN: dict[str, str] = {
     "patterns": "SELECT shop, COUNT(*) FROM visits WHERE tag ~ '^t' OR tag ~* 'N1$' OR tag !~ '%' GROUP BY shop",
     "logarithms": "SELECT AVG(LOG(amount + 1)), SUM(LOG(2, qty + 1)) FROM visits WHERE amount >= 0 AND qty >= 0",
     "counted where": "SELECT shop, COUNT_IF(amount > 10) FROM visits GROUP BY shop",
+    "text as numbers": "SELECT TRY_CAST(tag AS integer), COUNT(*), "
+    "SUM(LEAST(GREATEST(TRY_CAST(right(tag, 1) AS numeric), 0), 100)) FROM visits GROUP BY 1",
+    "text as dates": "SELECT TRY_CAST(day::text AS date), date_trunc('month', TRY_CAST(tag AS timestamp)), COUNT(*) "
+    "FROM visits GROUP BY 1, 2",
+    "characters replaced": "SELECT translate(tag, 'nt ', 'x'), overlay(tag PLACING '-' FROM 2), left(tag, -1), "
+    "repeat(right(tag, -1), 2), md5(tag), COUNT(*) FROM visits GROUP BY 1, 2, 3, 4, 5",
+    "words of listed values": "SELECT initcap(city), reverse(city), regexp_replace(city, '^.', '*'), COUNT(*), "
+    "SUM(age) FROM people GROUP BY 1, 2, 3",
+    "patterns written out": "SELECT shop, COUNT(*) FROM visits WHERE tag ~ '^(t|o).*[0-9]$' "
+    "OR tag SIMILAR TO '%(n|m)_' OR tag LIKE ANY (ARRAY['a%', '%b']) GROUP BY shop",
+    "rows in order": "SELECT COUNT(*), SUM(qty) FROM visits WHERE (qty, tag) >= (2, 'm') AND (shop, qty) <> ('zoo', 3)",
+    "exponentials": "SELECT AVG(EXP(qty)), SUM(EXP(-amount / 100)) FROM visits WHERE qty <= 8 "
+    "AND amount BETWEEN 0 AND 99",
+    "regression by public key": "SELECT shop, REGR_SLOPE(price, qty), REGR_COUNT(price, qty) FROM visits GROUP BY shop",
+    "days and months between": "SELECT DATE_DIFF('month', day, at), DATE_DIFF('day', day, DATE '2020-04-01'), COUNT(*) "
+    "FROM visits GROUP BY 1, 2",
+    "ends of months": "SELECT LAST_DAY(day), time_bucket(INTERVAL '7 days', at), COUNT(*), AVG(amount) FROM visits "
+    "GROUP BY 1, 2",
+    "bounds of rows": "SELECT shop, AVG(amount, contribution_bounds_per_row => (0, 50)) FROM visits GROUP BY shop",
+    "bounds of one row": "SELECT ANON_SUM(age CLAMPED BETWEEN 18 AND 65), ANON_AVG(age CLAMPED BETWEEN 20 AND 30) "
+    "FROM people",
+    "as of yesterday": "SELECT shop, COUNT(*) FROM visits WHERE day > 'yesterday'::date - 30 AND at <= 'now' "
+    "GROUP BY shop",
     "as of today": "SELECT shop, COUNT(*) FROM visits WHERE day > CURRENT_DATE - 30 AND at <= now() GROUP BY shop",
 }
 """Functions as other systems' users write them."""

@@ -151,6 +151,8 @@ SELECT COUNT(*) FROM people WHERE uid = (SELECT uid FROM visits)
 SELECT age + COUNT(*) FROM people
 SELECT (SELECT note) FROM people
 SELECT COUNT(*) FROM people WHERE note = 'a' UNION SELECT age FROM people
+SELECT SUM(ctid) FROM people
+SELECT COUNT(xmin) FROM people
 -- EITHER: refused, or total on every row
 SELECT COUNT(*) FROM people WHERE joined < now()
 SELECT COUNT(*) FROM people WHERE joined < current_date
@@ -314,9 +316,7 @@ SELECT date_add(at, INTERVAL 'P400Y'), dateadd(year, -400, day), COUNT(*) FROM v
 SELECT COUNT(DIV(qty, 0)), SUM(DIV(price, 7)) FROM visits
 SELECT AVG(age, contribution_bounds_per_row => (10, 20)), ANON_VAR_POP(age CLAMPED BETWEEN 1 AND 5) FROM people
 -- SAME: one message for every column that is not declared
-SELECT SUM(ctid) FROM people
 SELECT COUNT(rowid) FROM people
-SELECT COUNT(xmin) FROM people
 SELECT COUNT(nosuch) FROM people
 SELECT COUNT(t0_age) FROM people
 SELECT COUNT(u) FROM people

@@ -6,9 +6,10 @@ unknown node, or an argument that the rule for its node does not read, is refuse
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, tzinfo
+from itertools import count
 
 from sqlglot import exp
 
@@ -19,7 +20,7 @@ from dpsql.compiler.bind.numbers import cast_number, common_type, family
 from dpsql.compiler.bind.scope import Field
 from dpsql.compiler.clock import of_word
 from dpsql.compiler.parse import refuse, unwrap, written
-from dpsql.errors import TYPE_MISMATCH, UNDEFINED_FUNCTION, Rejected
+from dpsql.errors import TOO_COMPLEX, TYPE_MISMATCH, UNDEFINED_FUNCTION, Rejected
 from dpsql.types import BOOL, NUMERIC, TEXT, Kind, SqlType
 
 
@@ -42,6 +43,8 @@ class Context:
     outer: tuple[Field, ...] = ()
     zone: tzinfo = UTC
     now: datetime | None = None
+    bound: Iterator[int] = field(default_factory=count)
+    """How many expressions have been bound: one that is written several times is bound as often, and all in it too."""
 
     def coerce(self, literal: Lit, type_: SqlType, at: exp.Expr) -> Lit:
         parameter = unwrap(at)
@@ -54,6 +57,9 @@ class Context:
         return literals.coerce(literal, type_, at, self.zone)
 
 
+MOST_BOUND = 10_000
+"""Far beyond what tokens need, but for nested expressions that multiply: BETWEEN, CASE x WHEN, IN of rows."""
+
 Rule = Callable[[exp.Expr, Context], Expr]
 RULES: dict[type[exp.Expr], Rule] = {}
 FUNCTIONS: dict[str, Rule] = {}
@@ -62,6 +68,9 @@ FUNCTIONS: dict[str, Rule] = {}
 
 def bind(node: exp.Expr, context: Context) -> Expr:
     """The algebra's form of a scalar expression."""
+    if next(context.bound) >= MOST_BOUND:
+        hint = "Use fewer nested expressions."
+        raise Rejected("The statement is too complex.", sqlstate=TOO_COMPLEX, hint=hint)
     rule = RULES.get(type(node))
     if rule is None and context.aggregate is not None and isinstance(node, exp.AggFunc | exp.Filter):
         return context.aggregate(node)
@@ -98,7 +107,8 @@ def _unsupported(node: exp.Expr) -> Rejected:
             hint=INSTEAD_OF.get(name, TOTAL),
         )
     if isinstance(node, exp.AggFunc):
-        return refuse("an aggregate function is not allowed here", node, sqlstate="42803")
+        hint = f"A condition on groups stands behind GROUP BY: HAVING {node.sql('postgres')} ..."
+        return refuse("an aggregate function is not allowed here", node, sqlstate="42803", hint=hint)
     if isinstance(node, exp.Window):
         return refuse(
             "window functions over private rows are not supported",

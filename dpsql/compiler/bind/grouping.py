@@ -368,6 +368,7 @@ def _bare_column(node: exp.Column, grouping: Grouping) -> exp.Expr:
         f'column "{node.sql("postgres")}" must appear in the GROUP BY clause or be used in an aggregate function',
         node,
         sqlstate=GROUPING,
+        hint=f"Add it to GROUP BY{', as in GROUP BY ' + node.sql('postgres') if not grouping.keys else ''}.",
     )
 
 

@@ -25,6 +25,7 @@ INSTEAD: dict[type[exp.Expr], str] = {
     exp.Format: "Write it with ||: a || '-' || b.",
     exp.Ascii: "Write left(x, 1), or compare: x >= 'a' AND x < 'b'.",
     exp.Split: "Write split_part(x, ',', 1).",
+    exp.Array: 'Arrays have no form over private rows. Names are quoted with double quotes: "name".',
     exp.Unnest: "Arrays have no form over private rows; a table with one row for each element has.",
     exp.Bracket: "Arrays and JSON have no form over private rows; declare a column of its own.",
     exp.JSONExtract: "JSON has no form over private rows; declare a column of its own.",

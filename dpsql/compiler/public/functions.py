@@ -77,6 +77,8 @@ def choose(name: str, overloads: Sequence[Overload], kinds: Sequence[Kind], wher
     if not fitting:
         given = ", ".join(name_of(SqlType(kind)) for kind in kinds)
         hint = "No function matches the given name and argument types. You might need to add explicit type casts."
+        if name == "round":
+            hint = "Numbers of digits exist for numeric only: ROUND(CAST(x AS numeric), 2)."
         text = f"function {name}({given}) does not exist"
         raise Rejected(text, sqlstate=UNDEFINED_FUNCTION, position=position_of(where), hint=hint)
     for score in (_exact, _preferred):
