@@ -9,14 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from fractions import Fraction
 from math import ceil, sqrt
 from typing import Literal
 
 from dpsql.compiler import Compiled
-from dpsql.compiler.algebra import Col, Domain, columns_of, conjuncts
-from dpsql.compiler.cells import Cell, MomentOutput
-from dpsql.compiler.domains import narrow, narrowed
+from dpsql.compiler.algebra import Col, columns_of
+from dpsql.compiler.cells import MomentOutput
 from dpsql.compiler.keys import key_domain
 from dpsql.compiler.plan import Measurement, Output, PlannedRelease
 from dpsql.dp.mechanisms import DiscreteGaussian
@@ -70,7 +68,6 @@ def _of(release: PlannedRelease, shares: int, privacy: Privacy) -> Iterator[Advi
     yield from _groups(release, privacy)
     yield from _small(release)
     yield from _wide(release)
-    yield from _filtered(release)
 
 
 def _keys(release: PlannedRelease, shares: int, privacy: Privacy) -> Iterator[Advice]:
@@ -163,33 +160,6 @@ def _wide(release: PlannedRelease) -> Iterator[Advice]:
             f" width is half the error: {tighter}"
         )
         yield Advice("wide_bounds", text, 2.0)
-
-
-def _filtered(release: PlannedRelease) -> Iterator[Advice]:
-    """Conditions of FILTER that would tighten the bounds, were they in WHERE."""
-    for m in release.measurements:
-        cell = m.cell
-        if cell.argument is None or cell.condition is None or cell.counts or cell.second is not None:
-            continue
-        known = narrow(conjuncts(cell.condition))
-        wide, tight = cell.argument.domain, narrowed(cell.argument, known).domain
-        before, after = _reach(wide, cell), _reach(tight, cell)
-        if before is None or after is None or after <= 0 or before < 2 * after:
-            continue
-        gain = float(before / after)
-        names = ", ".join(dict.fromkeys(map(_name, columns_of(cell.argument)))) or "its argument"
-        text = (
-            f"FILTER over {names} keeps the column's bounds: the same condition in the WHERE of a statement of its own"
-            f" tightens them, for errors {gain:.2f} times smaller"
-        )
-        yield Advice("wide_bounds", text, gain)
-
-
-def _reach(domain: Domain, cell: Cell) -> Fraction | None:
-    """What noise is in proportion to: the largest value of a sum; half the width of what is centred."""
-    if domain.lower is None or domain.upper is None:
-        return None
-    return (domain.upper - domain.lower) / 2 if cell.moment is not None else max(abs(domain.lower), abs(domain.upper))
 
 
 def _first_moment(output: Output, release: PlannedRelease) -> Measurement | None:

@@ -34,8 +34,8 @@ TEXTS: dict[str, str] = {
     "left join on the unit": "SELECT shop, COUNT(age), SUM(age) FROM visits LEFT JOIN people USING (uid) GROUP BY 1",
     "join along the path": "SELECT o.o_status, SUM(i.i_qty) FROM orders o, items i WHERE o.o_id = i.i_order GROUP BY 1",
     "path not joined": "SELECT i_shop, COUNT(*), SUM(i_price * (1 - i_disc)) FROM items GROUP BY i_shop",
-    "shared by public key": "SELECT shop, COUNT(*), COUNT(qty), SUM(qty), AVG(qty), SUM(price), COUNT(price), STDDEV(price)"
-    " FROM visits WHERE qty >= -100 GROUP BY shop",
+    "shared by public key": "SELECT shop, COUNT(*), COUNT(qty), SUM(qty), AVG(qty), SUM(price), COUNT(price), "
+    "STDDEV(price) FROM visits WHERE qty >= -100 GROUP BY shop",
     "shared by private key": "SELECT tag, COUNT(*), SUM(qty), AVG(qty), SUM(price) FILTER (WHERE qty > 1),"
     " AVG(price) FILTER (WHERE qty > 1) FROM visits WHERE qty IN (0, 1, 2, 3, 5, 10) GROUP BY tag",
     "shared": "SELECT COUNT(*), SUM(price), AVG(price), SUM(qty), VAR_POP(qty) FROM visits WHERE price > 1",

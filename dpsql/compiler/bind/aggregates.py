@@ -12,6 +12,7 @@ from dpsql.compiler.algebra import Aggregate, AggregateKind, Call, Col, Expr, Li
 from dpsql.compiler.bind.choices import choice, chooses
 from dpsql.compiler.bind.contributions import within
 from dpsql.compiler.bind.expr import Context, bind, bind_condition
+from dpsql.compiler.bind.narrowing import where_true
 from dpsql.compiler.bind.scope import Source
 from dpsql.compiler.bind.text import row
 from dpsql.compiler.domains import Narrowed, narrowed
@@ -55,19 +56,21 @@ def _null_with(expr: Expr, tables: tuple[str, ...]) -> bool:
 
 def _bound_aggregate(node: exp.Expr, condition: exp.Expr | None, source: Source, context: Context) -> Aggregate:
     where = bind_condition(condition, context) if condition is not None else None
+    context, told = where_true(where, context)
+    known = {**source.known, **told}
     match node:
         case exp.Count():
             return _count(node, where, source, context)
         case exp.Sum():
             only(node)
-            argument = _measured(node.this, "sum", context, source.known)
+            argument = _measured(node.this, "sum", context, known)
             return Aggregate("sum", argument, where, _result_type("sum", argument.type))
         case _ if type(node) in _STATISTICS:
             only(node, "expression")
             kind = _STATISTICS[type(node)]
-            argument = _measured(node.this, kind, context, source.known)
+            argument = _measured(node.this, kind, context, known)
             second = node.args.get("expression")
-            other = None if second is None else _measured(second, kind, context, source.known)
+            other = None if second is None else _measured(second, kind, context, known)
             type_ = FLOAT8 if other is not None else _result_type(kind, argument.type)
             return Aggregate(kind, argument, where, type_, other)
         case exp.CountIf():
@@ -78,7 +81,7 @@ def _bound_aggregate(node: exp.Expr, condition: exp.Expr | None, source: Source,
             only(node)
             return _count_distinct(exp.Distinct(expressions=[node.this]), where, source, context)
         case _ if chooses(node):
-            return choice(node, where, context, source.known)
+            return choice(node, where, context, known)
         case _:
             raise _no_aggregate(node)
 

@@ -28,6 +28,7 @@ from dpsql.compiler.bind.context import (
     same_type,
 )
 from dpsql.compiler.bind.intervals import is_interval
+from dpsql.compiler.bind.narrowing import where_true
 from dpsql.compiler.bind.numbers import arithmetic, cast_number, extremum_domain, fold, numeric, sql_type
 from dpsql.compiler.bind.parsing import surely, tried
 from dpsql.compiler.bind.text import as_text
@@ -166,7 +167,8 @@ def _case(node: exp.Expr, context: Context) -> Expr:
     for branch in node.args["ifs"]:
         test = branch.this if subject is None else exp.EQ(this=subject.copy(), expression=branch.this.copy())
         conditions.append(bind_condition(test, context))
-        results.append((branch.args["true"], bind(branch.args["true"], context)))
+        inside, known = where_true(conditions[-1], context)
+        results.append((branch.args["true"], domains.narrowed(bind(branch.args["true"], inside), known)))
     default = node.args.get("default")
     if default is not None:
         results.append((default, bind(default, context)))
