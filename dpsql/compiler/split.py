@@ -38,7 +38,7 @@ from dpsql.compiler.public import Remainder, translate
 from dpsql.compiler.public.names import output_name
 from dpsql.compiler.refused import rest_of, stand_in, unknown_source
 from dpsql.compiler.renumber import renumber
-from dpsql.compiler.walk import derived_relations
+from dpsql.compiler.walk import derived_relations, larger_than
 from dpsql.errors import NOT_PERMITTED, SYNTAX, TOO_COMPLEX, UNDEFINED_COLUMN, UNDEFINED_TABLE, Failed, Rejected
 from dpsql.policy.schema import Schema, SchemaTable
 from dpsql.types import BOOL, Column, Kind, SqlType
@@ -593,6 +593,17 @@ PENDING = Aggregation(Rows(-1, ()), None, (), (), (), 1, 1)
 """Holds an aggregation's place while its own subqueries are taken apart; for good if one of them measures the same."""
 
 
+MAX_COLUMN = 1000
+"""Parts of one computed column: the queries around it may name it many times, and each of these again."""
+
+
+def _column_of(node: exp.Expr, context: Context) -> Expr:
+    made = bind(node, context)
+    if larger_than(made, MAX_COLUMN):
+        raise Rejected(f"A column of a subquery has more than {MAX_COLUMN:,} parts.", sqlstate=TOO_COMPLEX)
+    return made
+
+
 def _projected(select: exp.Select, source: Source, context: Context, *, top: bool) -> Source:
     """A query that only filters and projects private rows. `top`: as the statement itself, it gives columns or none."""
     for key in ("limit", "offset", "qualify", "windows"):
@@ -615,7 +626,7 @@ def _projected(select: exp.Select, source: Source, context: Context, *, top: boo
             fields += [f for f in source.fields if f.qualifier == name_of(node.args.get("table"))]
         else:
             inner = node.this if isinstance(node, exp.Alias) else node
-            made = problems.catch(partial(bind, inner, context))
+            made = problems.catch(partial(_column_of, inner, context))
             if made is None:
                 problems.found += unknown_columns(inner, context.fields, context.outer)
             else:

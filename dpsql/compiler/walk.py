@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 
 from dpsql.compiler.algebra import (
     Aggregation,
@@ -76,6 +77,11 @@ def parts(expr: Expr) -> Iterator[Expr]:
     yield expr
     for child in children(expr):
         yield from parts(child)
+
+
+def larger_than(expr: Expr, most: int) -> bool:
+    """Whether an expression has more parts than so many, one that stands in several places counted in each."""
+    return next(islice(parts(expr), most, None), None) is not None
 
 
 def inputs(node: Node) -> tuple[Node, ...]:

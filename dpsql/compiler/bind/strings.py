@@ -19,10 +19,14 @@ from dpsql.compiler.algebra import Call, Case, Domain, Expr, Lit
 from dpsql.compiler.bind.context import Context, Rule, boolean, constant, text
 from dpsql.compiler.bind.text import called, count_of, finite, joined, mapped, substring_of
 from dpsql.compiler.parse import only, refuse
+from dpsql.compiler.walk import larger_than
+from dpsql.errors import TOO_COMPLEX, Rejected
 from dpsql.types import TEXT
 
 MOST_CASES = 500
 """Values of one text that are told apart in a statement."""
+MOST_WRITTEN = 5000
+"""Parts of an expression that is written several times, all together."""
 MOST_NEW = 100
 """Characters that one place of a text may be replaced by, so that no row can make a text huge."""
 _MOST_REPEATS = 20
@@ -35,11 +39,18 @@ def _by_value(inner: Expr, compute: Callable[[str], str | None]) -> Expr | None:
     values = finite(inner)
     if values is None or not 1 <= len(values) <= MOST_CASES:
         return None
+    _repeated(inner, len(values))
     results = [(value, compute(str(value))) for value in values]
     branches = tuple((boolean("eq", inner, Lit(value, TEXT)), Lit(made, TEXT)) for value, made in results)
     nullable = inner.domain.nullable or any(made is None for _, made in results)
     listed = tuple(dict.fromkeys(made for _, made in results if made is not None))
     return Case(branches, None, TEXT, Domain(values=listed, nullable=nullable))
+
+
+def _repeated(inner: Expr, times: int) -> None:
+    """Raises Rejected 54001 where an expression written so often is too large: functions of it write it again."""
+    if larger_than(inner, MOST_WRITTEN // max(times, 1)):
+        raise Rejected("The statement is too complex.", sqlstate=TOO_COMPLEX, hint="Use fewer text functions.")
 
 
 def _of_listed(name: str, compute: Callable[[str], str], instead: str) -> Rule:
@@ -94,6 +105,7 @@ def _repeat(node: exp.Expr, context: Context) -> Expr:
     if times is None or times > _MOST_REPEATS:
         raise refuse(f"repeat takes text and a constant number of at most {_MOST_REPEATS} over private rows", node)
     inner = text(node.this, context)
+    _repeated(inner, times)
     if not times:
         return substring_of(inner, 1, 0)
     return _of_one(joined((inner,) * times), inner, lambda x: x * times)
@@ -115,6 +127,7 @@ def _overlay(node: exp.Expr, context: Context) -> Expr:
     if new is None or not start or length is None:
         raise refuse("overlay takes text, a constant text, a constant start of at least 1 and a constant length", node)
     inner, before, after = text(node.this, context), start - 1, start - 1 + length
+    _repeated(inner, 3)
     parts = (substring_of(inner, 1, before), new, substring_of(inner, after + 1, None))
     return _of_one(joined(parts), inner, lambda x: x[:before] + str(new.value) + x[after:])
 

@@ -1,0 +1,94 @@
+"""Small statements that would grow: refused, or compiled, in little time and memory, since compiling is free."""
+
+from __future__ import annotations
+
+import time
+import tracemalloc
+from decimal import Decimal
+
+import pytest
+from test_compiler_error_bars import SCHEMA
+
+from dpsql.compiler import Terms, compile_statement
+from dpsql.compiler.bind import context
+from dpsql.compiler.tokens import MAX_TOKENS
+from dpsql.errors import Rejected
+from dpsql.types import TEXT
+
+TERMS = Terms(Decimal(1), Decimal("1e-7"))
+TABLE = next(t for t in SCHEMA.tables.values() if not t.public and any(c.values and c.type == TEXT for c in t.columns))
+WORD = next(c for c in TABLE.columns if c.values and c.type == TEXT)
+LISTED = f"{TABLE.name}.{WORD.name}"
+LONG = "a" * 20_000
+
+NESTED = (
+    "replace({}, 'e', '" + "e" * 100 + "')",
+    "repeat({}, 20)",
+    "reverse({})",
+    "initcap({})",
+    "overlay({} PLACING 'x' FROM 2 FOR 1)",
+    "concat_ws('-', {}, 'x')",
+    "lpad({}, 1000)",
+    "regexp_replace({}, '[ae]', 'c', 'g')",
+    "({0} || {1})",
+    "CASE {} WHEN 'a' THEN 'b' WHEN 'c' THEN 'd' END",
+    "CASE WHEN {} BETWEEN 'a' AND 'b' THEN 'x' END",
+    "CASE WHEN ({}, 'a') IN (('a', 'b'), ('c', 'd')) THEN 'x' END",
+    "NULLIF({}, 'a')",
+)
+
+
+def compiled(text: str) -> None:
+    """Within seconds, though memory is watched, and a few hundred megabytes; what is refused is too large."""
+    refused: Rejected | None = None
+    tracemalloc.start()
+    start = time.monotonic()
+    try:
+        compile_statement(text, SCHEMA, TERMS)
+    except Rejected as error:
+        refused = error
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert time.monotonic() - start < 30
+    assert most < 200 << 20
+    assert refused is None or refused.sqlstate in ("54001", "0A000")
+
+
+def test_the_limit_is_beyond_what_tokens_need() -> None:
+    assert 2 * MAX_TOKENS <= context.MOST_BOUND <= 4 * MAX_TOKENS
+
+
+@pytest.mark.parametrize("form", NESTED)
+@pytest.mark.parametrize("depth", [4, 20])
+def test_nested_expressions(form: str, depth: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(context, "MOST_BOUND", 1000)
+    for made in (LISTED, "'e'"):
+        first = made
+        for _ in range(depth):
+            made = form.format(made, first)
+        compiled(f"SELECT COUNT(*) FROM {TABLE.name} WHERE {made} = 'x'")
+
+
+@pytest.mark.parametrize(
+    "column",
+    ["a || a", "CASE WHEN a = 'x' THEN a ELSE a END", "coalesce(a, a)", "repeat(a, 20)", "lower(a || 'b' || a)"],
+)
+@pytest.mark.parametrize("first", [LISTED, "'e'"])
+def test_columns_of_subqueries(column: str, first: str) -> None:
+    """Each names those of the query inside it more than once."""
+    steps = "".join(f", c{i + 1} AS (SELECT {column} AS a FROM c{i})" for i in range(40))
+    compiled(f"WITH c0 AS (SELECT {first} AS a FROM {TABLE.name}){steps} SELECT COUNT(*) FROM c40 WHERE a = 'x'")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"regexp_replace('{LONG}', '.*.*.*.*.*x', 'y')",
+        f"regexp_replace('{LONG}', 'a', '{LONG}', 'g')",
+        f"regexp_replace({LISTED}, 'a', '{LONG}', 'g')",
+    ],
+)
+def test_regular_expressions(text: str) -> None:
+    """None is searched that could take long, and none writes more in one place of a text than `replace` may."""
+    with pytest.raises(Rejected):
+        compile_statement(f"SELECT COUNT(*) FROM {TABLE.name} WHERE {text} = 'x'", SCHEMA, TERMS)
