@@ -157,7 +157,8 @@ def _common_tables(tree: exp.Expr, names: Names) -> Names:
     if clause is None:
         return names
     if clause.args.get("recursive"):
-        raise refuse("WITH RECURSIVE is not supported", clause)
+        hint = "Lists of numbers or dates: FROM (VALUES (1), (2), (3)) AS list(n)."
+        raise refuse("WITH RECURSIVE is not supported", clause, hint=hint)
     known = dict(names)
     for cte in clause.expressions:
         only(cte, "alias", "materialized")
@@ -224,6 +225,13 @@ def _item(item: exp.Expr, names: Names, state: Split) -> exp.Expr | Source:
             return _aliased(result, item.args.get("alias"), item)
         case exp.Values():
             return item.copy()
+        case exp.Lateral():
+            raise refuse(
+                "LATERAL is not supported",
+                item,
+                hint="Group the subquery by what ties it to the rows outside, and join it: "
+                "JOIN (SELECT k, COUNT(*) AS n FROM ... GROUP BY k) AS l ON l.k = t.k",
+            )
         case _:
             raise refuse(
                 f"{type(item).__name__} is not supported in FROM",
@@ -385,7 +393,9 @@ def _correlated(node: exp.Expr, error: Rejected) -> Rejected | None:
     keys = ", ".join(t.this.sql("postgres") for t in ties)
     value = select.expressions[0].sql("postgres") if select.expressions else "..."
     source = select.args["from_"].this.sql("postgres")
-    once = f"SELECT {keys}, {value} AS v FROM {source} GROUP BY {keys}"
+    others = " AND ".join(p.sql("postgres") for p in parts if p not in ties)
+    filtered = f" WHERE {others}" if others else ""
+    once = f"SELECT {keys}, {value} AS v FROM {source}{filtered} GROUP BY {keys}"
     on = " AND ".join(f"released.{name_of(t.this.this)} = {t.expression.sql('postgres')}" for t in ties)
     return refuse(
         "This subquery is an aggregate of private rows for each row of the query around it, which is not supported.",
