@@ -13,6 +13,7 @@ import argparse
 import os
 import re
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -60,12 +61,23 @@ def bouncer(folder: Path, dsn: str) -> Iterator[str | None]:
     )
     user = "postgres" if os.getuid() == 0 else None
     process = subprocess.Popen([program, str(config)], user=user, stderr=subprocess.DEVNULL)
-    time.sleep(1)
     try:
+        _reachable(port)
         yield f"host=127.0.0.1 port={port} user=dpsql dbname=shop"
     finally:
         process.terminate()
         process.wait(10)
+
+
+def _reachable(port: int) -> None:
+    """Waits until somebody listens."""
+    for _ in range(100):
+        try:
+            socket.create_connection(("127.0.0.1", port)).close()
+            return
+        except OSError:
+            time.sleep(0.1)
+    raise SystemExit("pgbouncer does not listen")
 
 
 def main() -> None:
