@@ -25,7 +25,6 @@ from dpsql.backends.inspect import inspect
 from dpsql.backends.slots import slotted
 from dpsql.catalog.catalog import Catalog, Catalogs
 from dpsql.compiler import Compiled, Terms, advice, compile_statement, explain, reads_clock
-from dpsql.compiler.cautions import rank_errors
 from dpsql.compiler.clock import hour_of
 from dpsql.compiler.emit import DIALECTS, emit, emit_histogram
 from dpsql.compiler.plan import PlannedRelease, with_released_keys
@@ -241,7 +240,7 @@ class Engine:
             known, made = self._released(ready, granted, deadline, cancel)
             self._replays.keep(compiled, made, known)
         relation = known
-        cautions = (*compiled.cautions, *rank_errors(compiled.releases))
+        cautions = notices.cautions(compiled, relation)
         told = (*cautions, notices.price(self._user_balance(asker), ready, granted)) if settings.notices else ()
         if any(isinstance(grant, Reservation) for grant in granted.values()):
             return Answer(relation, told)

@@ -9,12 +9,13 @@ from collections.abc import Mapping
 from decimal import Decimal
 
 from dpsql.compiler import Compiled
+from dpsql.compiler.cautions import rank_errors, unseen_groups
 from dpsql.ledger.balance import Balance
 from dpsql.ledger.words import plain
 from dpsql.release import derived_error95
 from dpsql.replay.ready import Ready
 from dpsql.replay.recipe import Derived
-from dpsql.types import NUMERIC, TEXT, Column, Release, Reservation, Value
+from dpsql.types import NUMERIC, TEXT, Column, Relation, Release, Reservation, Value
 
 Grant = Reservation | Release | Derived
 """What the ledger gives for a release: to be made, stored, or derived from stored ones."""
@@ -53,6 +54,12 @@ def made_of(ready: Ready, granted: Mapping[str, Grant]) -> str:
     error = max((derived_error95(p, recipes[p.id]) or 0.0 for p in ready.paid if p.id in recipes), default=0.0)
     bars = f", 95 % error {error:.4g}" if error else ""
     return f"{words}{bars}; SET dpsql.reuse_error = 0 asks anew."
+
+
+def cautions(compiled: Compiled, answer: Relation) -> tuple[str, ...]:
+    """What an answer does not tell of itself. Of `answer`, which is public, only whether it has rows is asked."""
+    empty = () if answer.rows or compiled.cautions else unseen_groups(compiled.releases)
+    return (*compiled.cautions, *rank_errors(compiled.releases), *empty)
 
 
 def free(compiled: Compiled) -> tuple[str, ...]:

@@ -67,6 +67,18 @@ def rank_errors(releases: Iterable[PlannedRelease]) -> tuple[str, ...]:
     return (f"Off in rank, in rows of each group: {', '.join(found)}. In smaller groups they say little.",)
 
 
+def unseen_groups(releases: Iterable[PlannedRelease]) -> tuple[str, ...]:
+    """Why an answer without rows may have none: for the notices of such an answer."""
+    thresholds = [release.selection.threshold for release in releases if release.selection is not None]
+    if not thresholds:
+        return ()
+    needed = f"{round(max(thresholds) / WEIGHT_ONE):,}"
+    return (
+        f"No rows: groups whose keys are not public are shown only where about {needed} units or more stand behind them."
+        " Group by something that more share.",
+    )
+
+
 def _repeated(source: Source, keys: list[Expr], schema: Schema) -> str | None:
     tables = [schema.tables[name] for name in source.tables]
     if not source.multiplies or not all(t.max_rows is not None or t.one_row_per_unit for t in tables):

@@ -149,6 +149,19 @@ def test_copy_out(clean: Proxy, alice: Client, format: str) -> None:
     assert ask(alice, "SELECT 1") == [(1,)]
 
 
+def test_an_answer_without_rows_says_why(clean: Proxy) -> None:
+    """Made anew and replayed; not where the keys are public, for then HAVING took the rows away."""
+    with client(clean) as alice:
+        told: list[str] = []
+        alice.add_notice_handler(lambda notice: told.append(notice.message_primary or ""))
+        for _ in range(2):
+            assert alice.execute("SELECT note, COUNT(*) FROM people WHERE age > 200 GROUP BY note").fetchall() == []
+            assert told.pop(0).startswith("No rows: groups whose keys are not public are shown only where about ")
+            assert "left." in told.pop(0)
+        assert alice.execute("SELECT COUNT(*) FROM people HAVING COUNT(*) < -1000000").fetchall() == []
+        assert len(told) == 1
+
+
 def test_notices_can_be_turned_off(clean: Proxy) -> None:
     with client(clean) as alice:
         told: list[str] = []
