@@ -37,6 +37,10 @@ class _Level:
     prefixes: int = 0
 
 
+_TELLING = frozenset(("not", *_PREFIX_SYMBOLS, "join", "on", "using", "if", ";"))
+"""What changes a level that it neither opens nor closes, if no prefix stands before it."""
+
+
 def check(tokens: tuple[Token, ...]) -> None:
     """Raises Rejected: 54001 over a limit, 42601 for brackets that do not match."""
     if sum(token.is_word("select") for token in tokens) > MAX_SELECTS:
@@ -82,6 +86,8 @@ def _closes(token: Token, opener: Token | None) -> bool:
 def _along(level: _Level, tokens: tuple[Token, ...], at: int) -> _Level:
     """The level after a token that neither opens nor closes one."""
     token = tokens[at]
+    if not level.prefixes and token.text not in _TELLING:
+        return level
     if token.is_word("not") or token.is_symbol(*_PREFIX_SYMBOLS):
         return replace(level, prefixes=level.prefixes + 1)
     if level.prefixes:

@@ -303,7 +303,7 @@ def _query(text: str, tokens: tuple[Token, ...]) -> Select:
     if tokens[0].is_word("table"):
         rest = text[tokens[0].end : end].lstrip()
         return Select(f"SELECT * FROM {rest}", end - len(f"SELECT * FROM {rest}"))
-    clauses = [at for at, token in enumerate(tokens) if _opens_options(tokens, at) and token]
+    clauses = [at for at, token in enumerate(tokens) if token.is_word("select") and _opens_options(tokens, at)]
     if len(clauses) > 1:
         position = tokens[clauses[1]].start + 1
         raise Rejected("WITH DIFFERENTIAL_PRIVACY can be written once in a statement", position=position)
@@ -343,10 +343,14 @@ def _options(text: str, rest: tuple[Token, ...], stop: int) -> tuple[tuple[tuple
 
 _WRITES = ("insert", "update", "delete", "merge")
 _LOCKS = ("update", "share", "no", "key")
+_TELLING = frozenset(("into", "for", *_WRITES))
+"""Without one of these words nothing is written or locked."""
 
 
 def _check_reads_only(tokens: tuple[Token, ...]) -> None:
     """Refuses SELECT INTO, FOR UPDATE and data-changing CTEs, with a better word than the parser's."""
+    if all(token.text not in _TELLING for token in tokens):
+        return
     depth = 0
     for at, token in enumerate(tokens):
         depth += token.is_symbol("(") - token.is_symbol(")")
