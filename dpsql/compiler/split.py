@@ -448,12 +448,18 @@ def _derive(tree: exp.Query, state: Split) -> tuple[Column, ...]:
 
 
 def _scalar(node: exp.Expr, names: Names, state: Split) -> Expr:
-    """An uncorrelated scalar subquery beside private rows: released first, then one public value."""
+    """An uncorrelated scalar subquery beside private rows: released first, then one public value.
+
+    Equal subqueries are one value, so that a group key with one in it is known again in the SELECT list.
+    """
     tree = _released_query(node.this, names, state)
     columns = _derive(tree.copy(), state)
     if len(columns) != 1:
         raise refuse("subquery must return only one column", node, sqlstate="42601")
-    return Scalar(len(state.derived) - 1, columns[0].type, Domain())
+    index = state.derived.index(state.derived[-1])
+    if index < len(state.derived) - 1:
+        state.derived.pop()
+    return Scalar(index, columns[0].type, Domain())
 
 
 def _private_select(
