@@ -28,9 +28,9 @@ _MARK = re.compile(r"dpsql\[(\w{5})\](.*)", re.DOTALL)
 
 MACROS = (
     """pg_float_div(a, b) AS list_transform([{'a': a, 'b': b}], lambda x:
-    CASE WHEN x['b'] = 0 THEN error('dpsql[22012]division by zero') ELSE x['a'] / x['b'] END)[1]""",
+    CASE WHEN x['b'] = 0 THEN CAST('dpsql[22012]division by zero' AS TINYINT) ELSE x['a'] / x['b'] END)[1]""",
     """pg_nonzero(b) AS list_transform([b], lambda x:
-    CASE WHEN x = 0 THEN error('dpsql[22012]division by zero') ELSE x END)[1]""",
+    CASE WHEN x = 0 THEN CAST('dpsql[22012]division by zero' AS TINYINT) ELSE x END)[1]""",
     """pg_nullif(a, b) AS list_transform([{'a': a, 'b': b}], lambda x:
     CASE WHEN x['a'] = x['b'] THEN NULL ELSE x['a'] END)[1]""",
     f"pg_text_of_interval(i) AS list_transform([i], lambda x: pg_show_interval({interval_parts('x')}))[1]",
@@ -43,13 +43,18 @@ MACROS = (
 """Each uses a parameter once: DuckDB copies the argument's text, and nested calls must not grow exponentially.
 
 A struct is written {'a': a} and read x['a']: HAVING takes the names in struct_pack(a := a) and x.a for columns.
+An error is a cast that fails, not error(): that is volatile, and keys of windows may not be.
 """
 
 
 def decode_error(text: str) -> Rejected | None:
     """The refusal inside a DuckDB error text, if one of our functions raised it."""
     found = _MARK.search(text)
-    return None if found is None else Rejected(found[2].strip(), sqlstate=found[1])
+    if found is None:
+        return None
+    by_cast = text[: found.start()].endswith("string '")
+    words = found[2].partition("' to ")[0] if by_cast else found[2]
+    return Rejected(words.strip(), sqlstate=found[1])
 
 
 def install(connection: duckdb.DuckDBPyConnection) -> None:

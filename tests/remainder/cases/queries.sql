@@ -51,6 +51,8 @@ SELECT k0, sum(a0) FROM r1 WHERE false GROUP BY k0
 SELECT count(*) FROM r1 HAVING count(1) > 0
 SELECT k0, count(*) FROM r1 GROUP BY k0 HAVING sum(a0)::float8 / count(*)::float8 > 0 ORDER BY sum(a0)::float8 / count(*)::float8, k0
 SELECT k0 FROM r1 GROUP BY k0 HAVING nullif(count(*), 1) > 1 ORDER BY k0
+SELECT k0, rank() OVER (ORDER BY sum(a0)::float8 / count(*)::float8 DESC, k0) FROM r1 GROUP BY k0 ORDER BY k0
+SELECT k0, sum(count(*)) OVER (PARTITION BY sum(a0) / count(*)) FROM r1 GROUP BY k0 ORDER BY k0
 SELECT 1 FROM r1 HAVING count(*) > 100
 SELECT SUM(1) AS "cnt:t:ok" FROM r1 HAVING (COUNT(1) > 0)
 SELECT string_agg(k0, ',' ORDER BY a0) FROM r1
