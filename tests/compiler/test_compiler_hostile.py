@@ -6,7 +6,7 @@ import math
 import re
 import time
 from collections.abc import Iterator
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
 
@@ -20,7 +20,22 @@ from dpsql.compiler import compile_statement
 from dpsql.compiler.emit import DIALECTS
 from dpsql.compiler.statements import split
 from dpsql.errors import Rejected
-from dpsql.types import BOOL, DATE, FLOAT8, INT4, INT8, NUMERIC, TEXT, TIMESTAMP, TIMESTAMPTZ, UNKNOWN, SqlType, Value
+from dpsql.types import (
+    BOOL,
+    DATE,
+    FLOAT8,
+    INT4,
+    INT8,
+    INTERVAL,
+    NUMERIC,
+    TEXT,
+    TIMESTAMP,
+    TIMESTAMPTZ,
+    UNKNOWN,
+    Interval,
+    SqlType,
+    Value,
+)
 
 HERE = Path(__file__).parent
 
@@ -78,7 +93,8 @@ PARAMETERS: list[tuple[SqlType, Value]] = [
     (INT8, 2**63 - 1), (INT8, -(2**63)), (INT4, 0), (TEXT, "a\x00b"), (TEXT, "'; DROP TABLE people; --"), (TEXT, "\\"),
     (TEXT, "\ud800"), (TEXT, "x" * 100_000), (DATE, date.min), (DATE, date.max), (TIMESTAMP, datetime.min),
     (TIMESTAMP, datetime.max), (TIMESTAMPTZ, datetime(2020, 1, 1, tzinfo=UTC)), (BOOL, True), (UNKNOWN, None),
-    (UNKNOWN, "NaN"), (UNKNOWN, "1e999"), (UNKNOWN, "infinity"), (INT8, None), (BOOL, None), (UNKNOWN, timedelta(1)),
+    (UNKNOWN, "NaN"), (UNKNOWN, "1e999"), (UNKNOWN, "infinity"), (INT8, None), (BOOL, None), (UNKNOWN, Interval(1)),
+    (INTERVAL, Interval(1, -2, 3)), (INTERVAL, Interval(2**31 - 1, 2**31 - 1, 2**63 - 1)), (INTERVAL, None),
 ]  # fmt: skip
 PLACES = (
     "SELECT COUNT(*) FROM visits WHERE amount > $1",
