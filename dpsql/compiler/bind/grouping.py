@@ -64,6 +64,7 @@ class Grouping:
     sets: bool = False
     refused: bool = False
     aggregates: list[Aggregate] = field(default_factory=list)
+    places: dict[tuple[object, ...], int] = field(default_factory=dict)
     pairs: list[tuple[int, int]] = field(default_factory=list)
 
 
@@ -404,13 +405,13 @@ def _summed(aggregate: Aggregate, grouping: Grouping) -> exp.Expr:
 def _index(aggregate: Aggregate, grouping: Grouping) -> int:
     """The aggregate's place in the release; equal ones share it."""
     mine = _identity(aggregate)
-    for index, known in enumerate(grouping.aggregates):
-        if _identity(known) == mine:
-            return index
+    if mine in grouping.places:
+        return grouping.places[mine]
     if len(grouping.aggregates) >= MAX_AGGREGATES:
         raise Rejected(f"One query measures at most {MAX_AGGREGATES} different aggregates.", sqlstate=TOO_COMPLEX)
+    grouping.places[mine] = len(grouping.aggregates)
     grouping.aggregates.append(aggregate)
-    return len(grouping.aggregates) - 1
+    return grouping.places[mine]
 
 
 def _identity(aggregate: Aggregate) -> tuple[object, ...]:

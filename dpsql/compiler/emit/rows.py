@@ -6,7 +6,7 @@ arguments become whole grid steps, clamped to the derived interval. NULL and NaN
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from dpsql.compiler.algebra import Col, Expr, Lit, canonical
@@ -32,6 +32,8 @@ class RowLevel:
     release: PlannedRelease
     emitter: Emitter
     named: dict[str, str]
+    places: dict[tuple[str, ...], int] = field(default_factory=dict)
+    """The first cell that reads the same columns, by what it reads."""
 
     @property
     def cells(self) -> list[Cell]:
@@ -65,7 +67,10 @@ class RowLevel:
 
     def column(self, cell: Cell, axis: str = "x") -> str:
         """The column that a cell reads; cells over the same arguments share it. `axis` y: of the second argument."""
-        first = next(i for i, other in enumerate(self.cells) if reads(other) == reads(cell))
+        if not self.places:
+            for place, each in enumerate(self.cells):
+                self.places.setdefault(reads(each), place)
+        first = self.places[reads(cell)]
         return f"q{first}" if axis == "x" else f"q{first}y"
 
     def plain_count(self, cell: Cell) -> bool:
