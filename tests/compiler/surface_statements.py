@@ -133,7 +133,16 @@ class Surface(Writer):
         return self.random.choice(NUMBERS).format(self.measured())
 
     def one_key(self) -> str:
-        """A key, more often a cheap one."""
+        """A key, more often a cheap one; now and then one whose values are another's, each changed."""
+        whole, time = self._named(INTEGERS), self._column("time")
+        if self.random.random() < 0.1 and whole is not None:
+            return self.random.choice(("FLOOR({} / 10) * 10", "ROUND({} / 5) * 5 + 1", "CAST({} AS TEXT)")).format(
+                whole
+            )
+        if self.random.random() < 0.05 and time is not None:
+            return self.random.choice(("CAST(DATE_TRUNC('year', {}) AS DATE)", "EXTRACT(MONTH FROM {}) * 10")).format(
+                time
+            )
         names = PUBLIC_KEYS if self.random.random() < 0.6 else PRIVATE_KEYS
         return self._named(names) or self.key()
 

@@ -115,7 +115,7 @@ FUNCTIONS = (
     "SELECT repeat('x', 1000000000)",
     "SELECT lpad('x', 1000000000)",
     "SELECT COUNT(*) FROM people WHERE note ~ '(a+)+$'",
-    "SELECT COUNT(*) FROM people WHERE note SIMILAR TO 'a'",
+    "SELECT COUNT(*) FROM people WHERE note SIMILAR TO '(a+b)*'",
     "SELECT COUNT(*) FROM people TABLESAMPLE BERNOULLI (10)",
     "SELECT COUNT(COLUMNS('a.*')) FROM people",
     "SELECT string_agg(note, ',') FROM people",
