@@ -74,7 +74,7 @@ def unseen_groups(releases: Iterable[PlannedRelease]) -> tuple[str, ...]:
         return ()
     needed = f"{round(max(thresholds) / WEIGHT_ONE):,}"
     return (
-        f"No rows: groups whose keys are not public are shown only where about {needed} units or more stand behind them."
+        f"No rows: groups whose keys are not public show only where about {needed} units or more stand behind them."
         " Group by something that more share.",
     )
 
