@@ -156,7 +156,7 @@ def test_an_answer_without_rows_says_why(clean: Proxy) -> None:
         alice.add_notice_handler(lambda notice: told.append(notice.message_primary or ""))
         for _ in range(2):
             assert alice.execute("SELECT note, COUNT(*) FROM people WHERE age > 200 GROUP BY note").fetchall() == []
-            assert told.pop(0).startswith("No rows: groups whose keys are not public are shown only where about ")
+            assert told.pop(0).startswith("No rows: groups whose keys are not public show only where about ")
             assert "left." in told.pop(0)
         assert alice.execute("SELECT COUNT(*) FROM people HAVING COUNT(*) < -1000000").fetchall() == []
         assert len(told) == 1
