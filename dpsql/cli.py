@@ -78,6 +78,11 @@ def main() -> None:
         sys.exit(1)
     except BrokenPipeError:
         sys.exit(1)
+    except OSError as error:
+        if error.filename is None:
+            raise
+        click.echo(f"dpsql: {error.filename}: {error.strerror}\nHINT: Check the path and its permissions.", err=True)
+        sys.exit(1)
 
 
 def _line(error: DpsqlError) -> str:

@@ -51,7 +51,7 @@ def warnings(policy: Policy) -> Iterator[str]:
             " what one user learns is bounded by the dataset's budget alone"
         )
     if policy.server.tls is None and policy.server.host not in ("127.0.0.1", "::1", "localhost"):
-        yield f"server.listen is {policy.server.host} without tls: answers and statements travel unencrypted"
+        yield f"server.listen is {policy.server.host} without tls: clients on other machines are refused"
     for name, user in policy.users.items():
         if user.password is None:
             yield f"user {name} has no password and cannot log in"

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from dpsql.cli import main
 from dpsql.commands.check import check
 from dpsql.commands.password import password
 from dpsql.errors import Rejected
@@ -96,3 +97,16 @@ def test_password_refuses_what_no_client_could_send(text: str) -> None:
     result = CliRunner().invoke(password, ["--stdin"], input=text)
     assert isinstance(result.exception, Rejected)
     assert result.stdout == ""
+
+
+def test_a_file_that_cannot_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whichever command it is: its name and the reason, and no traceback."""
+    (tmp_path / "file").touch()
+    monkeypatch.setattr("sys.argv", ["dpsql", "demo", "--prepare", "--folder", str(tmp_path / "file" / "folder")])
+    with pytest.raises(SystemExit) as stop:
+        main()
+    assert stop.value.code == 1
+    told = capsys.readouterr().err
+    assert "Not a directory\nHINT: Check the path" in told

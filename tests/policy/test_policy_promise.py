@@ -49,7 +49,7 @@ def test_tables_and_roles_are_put_in_words() -> None:
         ("{epsilon: 2, ", "{epsilon: 11, ", "the budget of role analyst has epsilon 11, above 10"),
         ("{epsilon: 2, ", "{epsilon: 6, ", "role analyst may spend more than the dataset's budget"),
         ("max_groups: 3,", "max_groups: 3, replay: shared,", "what one user learns is bounded by the dataset's"),
-        ("users:", "server: {listen: '0.0.0.0:6432'}\nusers:", "unencrypted"),
+        ("users:", "server: {listen: '0.0.0.0:6432'}\nusers:", "other machines are refused"),
         ("{alice: {role: analyst}}", "{bob: {role: analyst}}", "user bob has no password"),
     ],
 )
