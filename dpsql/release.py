@@ -305,11 +305,15 @@ def _statistic(output: MomentOutput, cells: tuple[int, ...], scales: tuple[Scale
     """A statistic of noisy moments, inside its bounds. Its error is propagated through each moment's own noise.
 
     The standard deviation is the root of the sum over moments of half the squared change that one standard deviation
-    up or down makes: first order, and exact for linear statistics; moments have independent noise.
+    up or down makes: first order, and exact for linear statistics; moments have independent noise. Of a standard
+    deviation it is the variance's, whose ends are rooted: a variance that noise made negative counts as 0, but its
+    error does not.
     """
     places = dict(output.cells)
     exact = {power: scales[place].units(cells[place]) for power, place in places.items()}
-    value = min(max(_from_moments(output, exact, frame), frame.least), frame.most)
+    rooted = output.kind.startswith("stddev")
+    least, most = frame.least, frame.most**2 if rooted else frame.most
+    value = min(max(_from_moments(output, exact, frame), least), most)
     parts = []
     for power, place in places.items():
         step = scales[place].stddev
@@ -318,7 +322,11 @@ def _statistic(output: MomentOutput, cells: tuple[int, ...], scales: tuple[Scale
         parts.append((place, (up - down) / 2))
     deviation = _root_of_squares(parts)
     reach = max(scales[place].wide for place, _ in parts) * deviation
-    low, high = max(value - reach, frame.least), min(value + reach, frame.most)
+    low, high = max(value - reach, least), min(value + reach, most)
+    if rooted:
+        low, high, value = sqrt(low), sqrt(high), sqrt(value)
+        slope = (high - low) / (2 * reach) if reach else 0.0
+        parts, deviation = [(place, part * slope) for place, part in parts], deviation * slope
     return Estimate(_as_number(Fraction(value), output.type), deviation, low, high, parts)
 
 
@@ -341,7 +349,10 @@ def _range(output: MomentOutput) -> tuple[float, float]:
 
 
 def _from_moments(output: MomentOutput, moments: dict[tuple[int, int], float], frame: Frame) -> float:
-    """The statistic of centred moments; the count is taken as at least 1 (2 for sample statistics)."""
+    """The statistic of centred moments; the count is taken as at least 1 (2 for sample statistics).
+
+    Of a standard deviation its square. Variances may be negative.
+    """
     n = max(moments[0, 0], 2.0 if output.kind.endswith("samp") else 1.0)
     mean = {power: total / n for power, total in moments.items()}
     match output.kind:
@@ -353,10 +364,10 @@ def _from_moments(output: MomentOutput, moments: dict[tuple[int, int], float], f
             x, y = mean[2, 0] - mean[1, 0] ** 2, mean[0, 2] - mean[0, 1] ** 2
             value = (mean[1, 1] - mean[1, 0] * mean[0, 1]) / sqrt(x * y) if x > 0 and y > 0 else 0.0
         case _:
-            value = max(mean[2, 0] - mean[1, 0] ** 2, 0.0)
+            value = mean[2, 0] - mean[1, 0] ** 2
     if output.kind.endswith("samp"):
         value *= n / (n - 1)
-    return sqrt(value) if output.kind.startswith("stddev") else value
+    return value
 
 
 def _as_number(value: Fraction, type_: SqlType) -> Value:

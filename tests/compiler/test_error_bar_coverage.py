@@ -166,3 +166,12 @@ def test_noise_that_moves_together_adds_up_as_it_is() -> None:
 def test_what_it_cannot_tell_is_refused(call: str, words: str) -> None:
     with pytest.raises(Rejected, match=words):
         compiled(f"SELECT dp_stddev({call}) FROM t GROUP BY k", "auto")
+
+
+@pytest.mark.parametrize("call", ["STDDEV(x)", "STDDEV_POP(x)", "VAR_POP(x)", "VARIANCE(x)"])
+def test_noise_alone_does_not_look_exact(call: str) -> None:
+    """Of no rows at all: the value may be 0, its error never is."""
+    made = compiled(f"SELECT {call}, dp_stddev({call}), dp_interval_high({call}) FROM t WHERE y < 0 GROUP BY k", "auto")
+    rows = answers(made, cells_of(made))
+    assert any(value == 0 for value, _, _ in rows)
+    assert all(deviation > 0 and high > value for value, deviation, high in rows if value == 0)
