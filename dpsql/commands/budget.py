@@ -15,7 +15,7 @@ import click
 
 from dpsql.dp.accounting import parse_amount
 from dpsql.dp.comparison import figures
-from dpsql.errors import UNDEFINED_OBJECT, Rejected
+from dpsql.errors import BAD_PARAMETER, UNDEFINED_OBJECT, Rejected
 from dpsql.ledger import Ledger, account_of, open_ledger
 from dpsql.ledger.balance import Balance, calendar_of, dataset_balance, fitting, read, user_balance
 from dpsql.ledger.clock import SECOND
@@ -67,10 +67,27 @@ def _change(path: Path, user: str, epsilon: Decimal) -> None:
     if role.budget is None:
         raise Rejected(f"role {role_name} has no budget that could be changed", hint="Give it one in the policy.")
     with closing(open_ledger(policy.ledger, policy.dataset, policy.ledger_anchor)) as ledger:
+        _check_revoked(policy, ledger, user, epsilon)
         entry = ledger.grant(user, epsilon, account=account_of(user, role_name, role.shared))
         verb = "granted to" if epsilon > 0 else "revoked from"
         click.echo(f"epsilon {plain(abs(epsilon))} {verb} {entry.account}, entry {entry.id}")
         click.echo("\n".join(_user(policy, ledger, user)))
+
+
+def _check_revoked(policy: Policy, ledger: Ledger, user: str, epsilon: Decimal) -> None:
+    """No more can be revoked than the budget is: what is below 0 would swallow later grants without a word."""
+    role_name = policy.users[user].role
+    role = policy.roles[role_name]
+    if role.budget is None or epsilon > 0:
+        return
+    spending = ledger.spending(account_of(user, role_name, role.shared), calendar_of(policy, role))
+    there = user_balance(policy, role.budget, spending).budget.epsilon
+    if -epsilon > there:
+        raise Rejected(
+            f"the budget of {user} is epsilon {plain(there)}: {plain(-epsilon)} cannot be revoked from it",
+            sqlstate=BAD_PARAMETER,
+            hint=f"Revoke {plain(there)} or less." if there else "There is nothing to revoke.",
+        )
 
 
 def _known(policy: Policy, path: Path, user: str) -> User:

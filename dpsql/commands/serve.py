@@ -12,6 +12,8 @@ from dpsql.policy.load import load
 from dpsql.policy.model import Policy
 from dpsql.server.cancel import MAX_WORKERS
 
+_OWN = ("127.0.0.1", "::1", "localhost")
+
 
 @click.command()
 @click.argument("policy", type=click.Path(path_type=Path))
@@ -30,6 +32,12 @@ def serve(policy: Path, listen: str | None, audit: Path | None, metrics: int | N
     log_to_stderr()
     loaded = load(policy)
     address = _address(loaded, listen)
+    if loaded.server.tls is None and address[0] not in _OWN:
+        click.echo(
+            f"dpsql: listening on {address[0]} without TLS: clients on other machines are refused. "
+            "Give the policy `server: {tls: {cert: ..., key: ...}}` to serve them.",
+            err=True,
+        )
     if workers == 1:
         from dpsql.commands import alone
 

@@ -242,7 +242,8 @@ def _bound_words(release: PlannedRelease) -> str:
         case "single":
             return f"a unit's rows count as at most {rows} in its one group"
         case "norm":
-            return f"a unit counts as at most {release.bound.groups} groups of {rows}"
+            groups = release.bound.groups
+            return f"a unit counts as at most {groups} group{'s' if groups > 1 else ''} of {rows}"
 
 
 def _choice_words(h: Histogram) -> str:

@@ -141,3 +141,14 @@ def test_a_refusal_read_as_epsilon(tmp_path: Path) -> None:
 def test_amounts_are_rounded_to_the_safe_side() -> None:
     assert (rounded_up(1234567890123456), rounded_down(1234567890123456)) == ("1.23457", "1.23456")
     assert (rounded_up(1), rounded_up(0), rounded_up(10**25)) == ("1e-15", "0", "10000000000")
+
+
+def test_no_more_is_revoked_than_there_is(tmp_path: Path) -> None:
+    """What is below 0 would swallow later grants."""
+    path = str(written(tmp_path))
+    told(ledger, "init", path)
+    with pytest.raises(Rejected, match="is epsilon 1: 1.5 cannot be revoked"):
+        told(budget, "revoke", path, "--user", "alice", "--epsilon", "1.5")
+    assert "budget  epsilon 0" in told(budget, "revoke", path, "--user", "alice", "--epsilon", "1")
+    with pytest.raises(Rejected, match="cannot be revoked"):
+        told(budget, "revoke", path, "--user", "alice", "--epsilon", "0.1")
