@@ -105,7 +105,9 @@ def test_thousands_of_random_statements_keep_their_promise(tmp_path: Path, postg
     assert sum(tally.kinds.values()) == SLOW
     assert not tally.violations, "\n".join(tally.violations)
     assert not _starved_kinds(tally, here)
-    elsewhere = {"row unit"} if world.unit != "row" else {"per unit", "union", "exists", "rows enforced", "form norm"}
+    elsewhere = {"row unit"}
+    if world.unit == "row":
+        elsewhere = {"per unit", "union", "exists", "rows enforced", "form norm", "cells units"}
     elsewhere |= {"norm l2"} if "accounting: pure" in world.policy else set()
     elsewhere |= {"rows enforced"} if world.people_unique else set()
     found = _starved_features(tally.features, LEAST)
