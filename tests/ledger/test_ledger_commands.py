@@ -147,7 +147,7 @@ def test_no_more_is_revoked_than_there_is(tmp_path: Path) -> None:
     """What is below 0 would swallow later grants."""
     path = str(written(tmp_path))
     told(ledger, "init", path)
-    with pytest.raises(Rejected, match="is epsilon 1: 1.5 cannot be revoked"):
+    with pytest.raises(Rejected, match=r"is epsilon 1: 1\.5 cannot be revoked"):
         told(budget, "revoke", path, "--user", "alice", "--epsilon", "1.5")
     assert "budget  epsilon 0" in told(budget, "revoke", path, "--user", "alice", "--epsilon", "1")
     with pytest.raises(Rejected, match="cannot be revoked"):
