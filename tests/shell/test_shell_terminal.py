@@ -10,7 +10,11 @@ from pathlib import Path
 import pytest
 from shell_world import PASSWORD, Terminal, make_world, proxy, stop, terminal
 
-SLOW = "SELECT count(*) FROM visits v CROSS JOIN streets a CROSS JOIN streets b WHERE v.amount + a.number > b.number;"
+SLOW = (
+    "SELECT count(*) FROM visits v CROSS JOIN streets a CROSS JOIN streets b CROSS JOIN streets c"
+    " WHERE v.amount + a.number > b.number + c.number;"
+)
+"""Minutes, if nobody stops it."""
 
 
 @pytest.fixture(scope="module")
