@@ -15,6 +15,7 @@ from collections.abc import Iterator
 
 from sqlglot import exp, parse_one
 
+from dpsql.compiler.bind.propagate import WIDE
 from dpsql.compiler.parse import name_of, refuse
 from dpsql.dp.randomized import RandomizedResponse, response
 from dpsql.errors import Failed, Rejected
@@ -179,7 +180,7 @@ def _formula(template: str, filter_: str, model: RandomizedResponse) -> exp.Expr
     likely = f"LEAST(GREATEST({estimate}, 0), {n})"
     variance = f"{likely} * {among} * (1 - {among}) + ({n} - {likely}) * {inside} * (1 - {inside})"
     deviation = f"(SQRT(GREATEST({variance}, 0)) / {slope})"
-    sql = template.format(estimate=estimate, deviation=deviation, reach=f"1.96 * {deviation}")
+    sql = template.format(estimate=estimate, deviation=deviation, reach=f"{WIDE} * {deviation}")
     return exp.Paren(this=parse_one(sql, dialect="postgres"))
 
 
