@@ -25,10 +25,11 @@ from dpsql.compiler.emit.common import DerivedRows
 from dpsql.compiler.emit.dialect import Dialect
 from dpsql.compiler.emit.rows import RowLevel, reads
 from dpsql.compiler.plan import Measurement, PlannedRelease
+from dpsql.compiler.split import sources
 from dpsql.dp.sensitivity import L1, L2, ContributionBound, Sensitivity, radius
 
-PLAN, SPLIT = sys.modules["dpsql.compiler.plan"], sys.modules["dpsql.compiler.split"]
-"""The modules: the package has functions of the same names."""
+PLAN = sys.modules["dpsql.compiler.plan"]
+"""The module: the package has a function of the same name."""
 
 Patch = pytest.MonkeyPatch
 Mutant = Callable[[Patch], None]
@@ -229,7 +230,7 @@ def max_rows_only_declared(patch: Patch) -> None:
         assert isinstance(source.node, Scan)
         return replace(source, node=replace(source.node, enforce_rows=None))
 
-    patch.setattr(SPLIT, "scan", trusting)
+    patch.setattr(sources, "scan", trusting)
 
 
 @mutant("join that one unit has rows for")

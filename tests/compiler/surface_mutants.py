@@ -7,31 +7,32 @@ from dataclasses import replace
 from typing import Any
 
 import histogram_replay
-from compiler_mutants import MUTANTS, SPLIT, Patch
+from compiler_mutants import MUTANTS, Patch
 from histogram_mutants import MUTATIONS
 from histogram_replay import Mutation
 
 from dpsql.compiler.algebra import Aggregation, outputs
-from dpsql.compiler.bind import per_unit
+from dpsql.compiler.bind import grouping, per_unit, union
 from dpsql.compiler.bind.grouping import Grouping
 from dpsql.compiler.bind.scope import Source
 from dpsql.compiler.emit import Dialect, emit_histogram
 from dpsql.compiler.emit.common import DerivedRows
 from dpsql.compiler.histograms import Histogram
 from dpsql.compiler.plan import PlannedRelease
+from dpsql.compiler.split import private, query
 
 Change = Callable[[Patch], None]
 
 
 def rollup_as_one_group(patch: Patch) -> None:
     """ROLLUP, CUBE and GROUPING SETS as if a unit were in one of the finest groups only."""
-    made = SPLIT.aggregation
+    made = grouping.aggregation
 
-    def claimed(grouping: Grouping, max_groups: int | None) -> Aggregation:
-        aggregation: Aggregation = made(grouping, max_groups)
-        return replace(aggregation, one_group=True) if grouping.sets else aggregation
+    def claimed(asked: Grouping, max_groups: int | None) -> Aggregation:
+        aggregation: Aggregation = made(asked, max_groups)
+        return replace(aggregation, one_group=True) if asked.sets else aggregation
 
-    patch.setattr(SPLIT, "aggregation", claimed)
+    patch.setattr(private, "aggregation", claimed)
 
 
 def _one_row_a_unit(source: Source) -> Source:
@@ -46,12 +47,12 @@ def two_levels_as_one_row(patch: Patch) -> None:
 
 def union_as_one_row(patch: Patch) -> None:
     """One row a unit on each side, taken for one row in all."""
-    union: Callable[..., Source] = SPLIT.union_all
+    joined: Callable[..., Source] = union.union_all
 
     def claimed(*args: Any) -> Source:
-        return _one_row_a_unit(union(*args))
+        return _one_row_a_unit(joined(*args))
 
-    patch.setattr(SPLIT, "union_all", claimed)
+    patch.setattr(query, "union_all", claimed)
 
 
 def in_histograms(mutation: Mutation) -> Change:

@@ -1,0 +1,131 @@
+"""FROM items: which table, view, WITH name or subquery a name stands for, and what its columns are called.
+
+Decides which tables there are for this user: the others do not exist. A WITH query that is public or released is taken
+apart once, however often it is named.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from sqlglot import exp
+
+from dpsql.compiler.bind.scope import Source
+from dpsql.compiler.bind.units import scan
+from dpsql.compiler.local_model import COUNTS
+from dpsql.compiler.parse import name_of, only, parse, refuse
+from dpsql.compiler.problems import FollowUp
+from dpsql.compiler.split.state import Names, Result, Split, count
+from dpsql.errors import UNDEFINED_TABLE, Rejected
+from dpsql.policy.schema import SchemaTable
+from dpsql.types import Column
+
+
+def item_of(item: exp.Expr, names: Names, state: Split) -> exp.Expr | Source:
+    """A FROM item: private rows, or a public table expression."""
+    match item:
+        case exp.Table():
+            return _table(item, names, state)
+        case exp.Subquery():
+            only(item, "alias")
+            result = state.process(item.this, names, state)
+            return _aliased(result, item.args.get("alias"), item)
+        case exp.Values():
+            return item.copy()
+        case exp.Lateral():
+            raise refuse(
+                "LATERAL is not supported",
+                item,
+                hint="Group the subquery by what ties it to the rows outside, and join it: "
+                "JOIN (SELECT k, COUNT(*) AS n FROM ... GROUP BY k) AS l ON l.k = t.k",
+            )
+        case _:
+            raise refuse(
+                f"{type(item).__name__} is not supported in FROM",
+                item,
+                hint="FROM takes tables and views of the policy, subqueries and WITH names.",
+            )
+
+
+def _table(item: exp.Table, names: Names, state: Split) -> exp.Expr | Source:
+    only(item, "alias", "db", "catalog")
+    if not isinstance(item.this, exp.Identifier):
+        raise refuse("Table functions are not supported in FROM.", item, sqlstate="42883")
+    name, schema_name = name_of(item.this), name_of(item.args.get("db"))
+    alias, counts = item.args.get("alias"), bool(item.this.meta.get(COUNTS))
+    if not schema_name and name in names and not counts:
+        common = names[name]
+        if id(common) in state.refused:
+            raise FollowUp(f'"{name}" was refused')
+        shared = state.shared.get(id(common))
+        count(sum(isinstance(n, exp.Query) for n in shared.walk()) if shared is not None else 0, state)
+        state.refused.add(id(common))
+        result = shared.copy() if shared is not None else state.process(common.query.copy(), common.names, state)
+        state.refused.remove(id(common))
+        if isinstance(result, exp.Query) and shared is None:
+            state.shared[id(common)] = result.copy()
+        made = alias or exp.TableAlias(this=exp.to_identifier(name, quoted=True))
+        if common.columns and not made.args.get("columns"):
+            made = made.copy()
+            made.set("columns", [exp.to_identifier(c, quoted=True) for c in common.columns])
+        return _aliased(result, made, item)
+    if schema_name not in ("", "public"):
+        raise _no_table(f"{schema_name}.{name}", item, state)
+    visible = state.tables is None or name in state.tables
+    if name in state.schema.policy.views and visible:
+        tree = parse(state.schema.policy.views[name])
+        made = alias or exp.TableAlias(this=exp.to_identifier(name, quoted=True))
+        return _aliased(state.process(tree, {}, state), made, item)
+    table = state.schema.tables.get(name)
+    if counts:
+        table, visible = state.schema.responses[name], True
+    if table is None or not visible:
+        raise _no_table(name, item, state)
+    qualifier = name_of(alias.this) if alias is not None and alias.this is not None else name
+    if table.public:
+        return _public_table(table, qualifier, alias, state)
+    source = scan(table, state.numbers.take(), qualifier, state.schema)
+    return renamed(source, alias, item)
+
+
+def _no_table(name: str, item: exp.Expr, state: Split) -> Rejected:
+    visible = sorted(n for n in state.schema.tables if state.tables is None or n in state.tables)
+    return refuse(
+        f'relation "{name}" does not exist',
+        item,
+        sqlstate=UNDEFINED_TABLE,
+        hint=f"Tables of this dataset: {', '.join(visible) or 'none'}.",
+    )
+
+
+def _public_table(table: SchemaTable, qualifier: str, alias: exp.Expr | None, state: Split) -> exp.Table:
+    state.relations[table.name] = tuple(Column(c.name, c.type) for c in table.columns)
+    made = exp.Table(this=exp.to_identifier(table.name, quoted=True))
+    columns = [c.copy() for c in (alias.args.get("columns") or [])] if alias is not None else []
+    made.set("alias", exp.TableAlias(this=exp.to_identifier(qualifier, quoted=True), columns=columns))
+    return made
+
+
+def _aliased(result: Result, alias: exp.Expr | None, item: exp.Expr) -> exp.Expr | Source:
+    qualifier = name_of(alias.this) if alias is not None and alias.this is not None else ""
+    if isinstance(result, Source):
+        fields = tuple(replace(f, qualifier=qualifier, merged=False) for f in result.fields)
+        return renamed(replace(result, fields=fields), alias, item)
+    made = exp.Subquery(this=result)
+    name = exp.to_identifier(qualifier or "unnamed_subquery", quoted=True)
+    columns = [c.copy() for c in (alias.args.get("columns") or [])] if alias is not None else []
+    made.set("alias", exp.TableAlias(this=name, columns=columns))
+    return made
+
+
+def renamed(source: Source, alias: exp.Expr | None, item: exp.Expr) -> Source:
+    """Column aliases rename what is visible; each name still stands for its real column."""
+    columns = [name_of(c) for c in (alias.args.get("columns") or [])] if alias is not None else []
+    if not columns:
+        return source
+    if len(columns) > len(source.fields):
+        raise refuse("more column aliases than columns", item, sqlstate="42P10")
+    fields = list(source.fields)
+    for index, name in enumerate(columns):
+        fields[index] = replace(fields[index], name=name)
+    return replace(source, fields=tuple(fields))
