@@ -84,6 +84,8 @@ def part_value(part: str, value: Value) -> int | Decimal | None:
         return None
     if part == "epoch":
         return Decimal((at - _ORIGIN) // timedelta(microseconds=1)).scaleb(-6).normalize()
+    if part == "second":
+        return Decimal(at.second * 10**6 + at.microsecond).scaleb(-6).normalize()
     year, week, weekday = at.isocalendar()
     if part in YEARS:
         return YEARS[part](year if part == "isoyear" else at.year)

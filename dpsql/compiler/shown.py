@@ -16,7 +16,7 @@ _CASTS = {
     "to_timestamp": "timestamp", "to_text": "text",
 }  # fmt: skip
 _NAMES = {"row": "", "from_epoch": "to_timestamp", "position": "strpos", "trim": "btrim"}
-_UNITS = ("months", "days", "microseconds")
+_BELOW_A_DAY = {"hour": 3_600_000_000, "minute": 60_000_000, "second": 1_000_000, "microsecond": 1}
 
 
 def shown(expr: Expr) -> str:
@@ -61,11 +61,10 @@ def _call(call: Call) -> str:
         case "extract":
             return f"EXTRACT({_word(args[0])} FROM {shown(args[1])})"
         case "add_interval":
-            counts = [_word(p) for p in args[1:]]
-            amount = " ".join(f"{n} {unit}" for n, unit in zip(counts, _UNITS, strict=True) if n != "0")
-            return f"{_operand(args[0])} + INTERVAL '{amount or 0}'"
+            months, days, micros = (int(_word(p)) for p in args[1:])
+            return f"{_operand(args[0])} + INTERVAL '{interval(months, days, micros)}'"
         case "date_bin":
-            return f"date_bin('{_word(args[0])} microseconds', {shown(args[1])}, {shown(args[2])})"
+            return f"date_bin('{interval(0, 0, int(_word(args[0])))}', {shown(args[1])}, {shown(args[2])})"
         case op if op in _CASTS:
             return f"CAST({shown(args[0])} AS {_CASTS[op]})"
         case op if op in _INFIX:
@@ -74,6 +73,15 @@ def _call(call: Call) -> str:
             return f"{call.op.upper()}({shown(args[0])})"
         case op:
             return f"{_NAMES.get(op, op)}({', '.join(shown(a) for a in args)})"
+
+
+def interval(months: int, days: int, micros: int) -> str:
+    """An interval's parts as a literal has them: '1 month', '-1 day', '15 minutes'."""
+    if not months and not days and micros and micros % 86_400_000_000 == 0:
+        days, micros = micros // 86_400_000_000, 0
+    below = next((name, n) for name, n in _BELOW_A_DAY.items() if micros % n == 0)
+    counts = (("month", months), ("day", days), (below[0], micros // below[1]))
+    return " ".join(f"{n} {name}{'' if abs(n) == 1 else 's'}" for name, n in counts if n) or "0"
 
 
 def _word(expr: Expr) -> str:

@@ -160,3 +160,62 @@ SELECT
   *
 FROM public.flights
 LIMIT 100
+
+-- a time series by PT1S
+SELECT DATE_TRUNC('second', time_hour) AS time_hour, COUNT(*) AS count
+FROM public.flights
+WHERE time_hour >= TO_TIMESTAMP('2013-03-01 06:00:00.000000', 'YYYY-MM-DD HH24:MI:SS.US') AND time_hour < TO_TIMESTAMP('2013-03-01 08:00:00.000000', 'YYYY-MM-DD HH24:MI:SS.US') GROUP BY DATE_TRUNC('second', time_hour)
+ LIMIT 10000;
+
+-- a time series by PT5S
+SELECT DATE_TRUNC('minute', time_hour) + INTERVAL '5 seconds' * FLOOR(EXTRACT(SECOND FROM time_hour) / 5) AS time_hour, COUNT(*) AS count
+FROM public.flights
+WHERE time_hour >= TO_TIMESTAMP('2013-03-01 06:00:00.000000', 'YYYY-MM-DD HH24:MI:SS.US') AND time_hour < TO_TIMESTAMP('2013-03-01 08:00:00.000000', 'YYYY-MM-DD HH24:MI:SS.US') GROUP BY DATE_TRUNC('minute', time_hour) + INTERVAL '5 seconds' * FLOOR(EXTRACT(SECOND FROM time_hour) / 5)
+ LIMIT 10000;
+
+-- a time series by PT30S
+SELECT DATE_TRUNC('minute', time_hour) + INTERVAL '30 seconds' * FLOOR(EXTRACT(SECOND FROM time_hour) / 30) AS time_hour, COUNT(*) AS count
+FROM public.flights
+WHERE time_hour >= TO_TIMESTAMP('2013-03-01 06:00:00.000000', 'YYYY-MM-DD HH24:MI:SS.US') AND time_hour < TO_TIMESTAMP('2013-03-01 08:00:00.000000', 'YYYY-MM-DD HH24:MI:SS.US') GROUP BY DATE_TRUNC('minute', time_hour) + INTERVAL '30 seconds' * FLOOR(EXTRACT(SECOND FROM time_hour) / 30)
+ LIMIT 10000;
+
+-- a time series by PT1M
+SELECT DATE_TRUNC('minute', time_hour) AS time_hour, COUNT(*) AS count
+FROM public.flights
+WHERE time_hour >= TO_TIMESTAMP('2013-03-01 06:00:00.000000', 'YYYY-MM-DD HH24:MI:SS.US') AND time_hour < TO_TIMESTAMP('2013-03-01 08:00:00.000000', 'YYYY-MM-DD HH24:MI:SS.US') GROUP BY DATE_TRUNC('minute', time_hour)
+ LIMIT 10000;
+
+-- a time series by PT5M
+SELECT DATE_TRUNC('hour', time_hour) + INTERVAL '5 minutes' * FLOOR(EXTRACT(MINUTE FROM time_hour) / 5) AS time_hour, COUNT(*) AS count
+FROM public.flights
+WHERE time_hour >= TO_TIMESTAMP('2013-03-01 06:00:00.000000', 'YYYY-MM-DD HH24:MI:SS.US') AND time_hour < TO_TIMESTAMP('2013-03-01 08:00:00.000000', 'YYYY-MM-DD HH24:MI:SS.US') GROUP BY DATE_TRUNC('hour', time_hour) + INTERVAL '5 minutes' * FLOOR(EXTRACT(MINUTE FROM time_hour) / 5)
+ LIMIT 10000;
+
+-- a time series by PT10M
+SELECT DATE_TRUNC('hour', time_hour) + INTERVAL '10 minutes' * FLOOR(EXTRACT(MINUTE FROM time_hour) / 10) AS time_hour, COUNT(*) AS count
+FROM public.flights
+WHERE time_hour >= TO_TIMESTAMP('2013-03-01 06:00:00.000000', 'YYYY-MM-DD HH24:MI:SS.US') AND time_hour < TO_TIMESTAMP('2013-03-01 08:00:00.000000', 'YYYY-MM-DD HH24:MI:SS.US') GROUP BY DATE_TRUNC('hour', time_hour) + INTERVAL '10 minutes' * FLOOR(EXTRACT(MINUTE FROM time_hour) / 10)
+ LIMIT 10000;
+
+-- a time series by PT15M
+SELECT DATE_TRUNC('hour', time_hour) + INTERVAL '15 minutes' * FLOOR(EXTRACT(MINUTE FROM time_hour) / 15) AS time_hour, COUNT(*) AS count
+FROM public.flights
+WHERE time_hour >= TO_TIMESTAMP('2013-03-01 06:00:00.000000', 'YYYY-MM-DD HH24:MI:SS.US') AND time_hour < TO_TIMESTAMP('2013-03-01 08:00:00.000000', 'YYYY-MM-DD HH24:MI:SS.US') GROUP BY DATE_TRUNC('hour', time_hour) + INTERVAL '15 minutes' * FLOOR(EXTRACT(MINUTE FROM time_hour) / 15)
+ LIMIT 10000;
+
+-- a time series by PT30M
+SELECT DATE_TRUNC('hour', time_hour) + INTERVAL '30 minutes' * FLOOR(EXTRACT(MINUTE FROM time_hour) / 30) AS time_hour, COUNT(*) AS count
+FROM public.flights
+WHERE time_hour >= TO_TIMESTAMP('2013-03-01 06:00:00.000000', 'YYYY-MM-DD HH24:MI:SS.US') AND time_hour < TO_TIMESTAMP('2013-03-01 08:00:00.000000', 'YYYY-MM-DD HH24:MI:SS.US') GROUP BY DATE_TRUNC('hour', time_hour) + INTERVAL '30 minutes' * FLOOR(EXTRACT(MINUTE FROM time_hour) / 30)
+ LIMIT 10000;
+
+-- a time series by PT1H
+SELECT DATE_TRUNC('hour', time_hour) AS time_hour, COUNT(*) AS count
+FROM public.flights
+WHERE time_hour >= TO_TIMESTAMP('2013-03-01 06:00:00.000000', 'YYYY-MM-DD HH24:MI:SS.US') AND time_hour < TO_TIMESTAMP('2013-03-01 08:00:00.000000', 'YYYY-MM-DD HH24:MI:SS.US') GROUP BY DATE_TRUNC('hour', time_hour)
+ LIMIT 10000;
+
+-- a time series by year
+SELECT DATE_TRUNC('year', time_hour) AS time_hour, COUNT(*) AS count
+FROM public.flights GROUP BY DATE_TRUNC('year', time_hour)
+ LIMIT 10000;

@@ -46,6 +46,13 @@ def _grain(grain: str, **query: object) -> dict[str, object]:
     return {"columns": [time(grain)], "metrics": [COUNT], "extras": {"time_grain_sqla": grain}, **query}
 
 
+def _fine(grain: str, seconds: int) -> Chart:
+    """Two hours of one day, by a grain below a day."""
+    day = {"col": "time_hour", "op": "TEMPORAL_RANGE", "val": "2013-03-01T06:00:00 : 2013-03-01T08:00:00"}
+    name, rows = f"a time series by {grain}", 7200 // seconds
+    return Chart(name, _grain(grain, filters=[day]), COUNTED, ("time_hour",), rows=rows)
+
+
 def _top(metric: Mapping[str, object], number: int, grain: str) -> dict[str, object]:
     """A time series of the first `number` carriers: Superset joins the list of them."""
     limit = {"series_columns": ["carrier"], "series_limit": number, "series_limit_metric": metric}
@@ -53,11 +60,25 @@ def _top(metric: Mapping[str, object], number: int, grain: str) -> dict[str, obj
 
 
 COUNTED = {"count": "COUNT(*)"}
+FINE = {
+    "PT1S": 1,
+    "PT5S": 5,
+    "PT30S": 30,
+    "PT1M": 60,
+    "PT5M": 300,
+    "PT10M": 600,
+    "PT15M": 900,
+    "PT30M": 1800,
+    "PT1H": 3600,
+}
+"""Seconds of the grains below a day."""
 CARRIERS = {"columns": ["carrier"], "metrics": [COUNT], "orderby": [[COUNT, False]]}
 
 CHARTS = (
     Chart("a time series by month", _grain(MONTHS), COUNTED, ("time_hour",), rows=12),
     Chart("a time series by week", _grain(WEEKS), COUNTED, ("time_hour",), rows=53),
+    *(_fine(grain, seconds) for grain, seconds in FINE.items()),
+    Chart("a time series by year", _grain("P1Y"), COUNTED, ("time_hour",), rows=1),
     Chart("a time series by quarter", _grain(QUARTERS), COUNTED, ("time_hour",), rows=4),
     Chart("a calendar", _grain(DAYS), COUNTED, ("time_hour",), rows=365),
     Chart(

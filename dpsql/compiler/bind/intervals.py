@@ -43,7 +43,11 @@ def interval_of(node: exp.Expr, context: Context) -> tuple[int, int, int]:
         written = constant(node.this, TEXT, context)
         if written is not None:
             return literals.interval(exp.Interval(this=exp.Literal.string(str(written.value))))
-    raise refuse("an interval over private rows must be a constant", node, hint="Write it as INTERVAL '7 days'.")
+    raise refuse(
+        "an interval over private rows must be a constant",
+        node,
+        hint="Write it as INTERVAL '7 days'; for bins of equal width, date_bin('15 minutes', x, '2000-01-01').",
+    )
 
 
 def _made(node: exp.MakeInterval, context: Context) -> tuple[int, int, int]:

@@ -6,6 +6,7 @@ no part or interval can leave what either backend holds. Intervals are constants
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 from fractions import Fraction
 
@@ -15,6 +16,7 @@ from dpsql.compiler import domains
 from dpsql.compiler.algebra import Call, Domain, Expr, Lit, Op, canonical
 from dpsql.compiler.bind import literals
 from dpsql.compiler.bind.context import Context, Rule, bind, constant, number
+from dpsql.compiler.bind.grains import grain
 from dpsql.compiler.bind.intervals import interval_of, is_interval
 from dpsql.compiler.bind.numbers import arithmetic, cast_number
 from dpsql.compiler.calendar import YEARS, binned, day_of, from_epoch, moved, part_value, truncate_value
@@ -32,6 +34,7 @@ PARTS: dict[str, tuple[int, int]] = {
 _PLURALS = {
     "years": "year", "months": "month", "mon": "month", "days": "day", "hours": "hour", "minutes": "minute",
     "mins": "minute", "weeks": "week", "quarters": "quarter", "dayofyear": "doy", "isoweek": "week",
+    "seconds": "second",
 }  # fmt: skip
 _WEEKDAYS = "Write EXTRACT(dow FROM x), 0 for Sunday to 6, or EXTRACT(isodow FROM x), 1 for Monday to 7."
 _EPOCH_REACH = Fraction(300_000_000_000)
@@ -93,11 +96,15 @@ def date_bin(node: exp.Expr, context: Context) -> Expr:
         )
     inner = timed(node.args["expression"], context)
     type_ = inner.type if inner.type.kind is not Kind.DATE else TIMESTAMP
-    first, last = (binned(domains.moment(v), at, width) for v in (inner.domain.first, inner.domain.last))
+    return _binned(inner, width, at, type_)
+
+
+def _binned(inner: Expr, width: int, origin: datetime, type_: SqlType) -> Expr:
+    first, last = (binned(domains.moment(v), origin, width) for v in (inner.domain.first, inner.domain.last))
     if isinstance(inner, Lit):
         return Lit(first, type_)
     domain = Domain(first=first, last=last, nullable=inner.domain.nullable)
-    return Call("date_bin", (Lit(width, INT8), inner, Lit(at, TIMESTAMP)), type_, domain)
+    return Call("date_bin", (Lit(width, INT8), inner, Lit(origin, TIMESTAMP)), type_, domain)
 
 
 def _clock(node: exp.Expr, context: Context) -> Expr:
@@ -200,6 +207,8 @@ def _named_part(part: str) -> Rule:
 def part_of(part: str, inner: Expr, type_: SqlType, node: exp.Expr) -> Expr:
     """EXTRACT(part FROM x) of a bound date or timestamp."""
     part = _PLURALS.get(part, part)
+    if part == "second" and not isinstance(inner, Lit):
+        return _second(inner, type_, node)
     if part == "epoch":
         domain = _epoch_domain(inner.domain)
     elif part in YEARS:
@@ -207,12 +216,20 @@ def part_of(part: str, inner: Expr, type_: SqlType, node: exp.Expr) -> Expr:
     elif part in PARTS:
         domain = _part_domain(part, inner.domain)
     else:
-        shown = ", ".join([*YEARS, *PARTS, "epoch"])
+        shown = ", ".join([*YEARS, *PARTS, "second", "epoch"])
         hint = _WEEKDAYS if part in ("dayofweek", "weekday") else None
         raise refuse(f'EXTRACT takes one of {shown}, not "{part}"', node, sqlstate=BAD_PARAMETER, hint=hint)
     if isinstance(inner, Lit):
         return Lit(part_value(part, inner.value), type_)
     return Call("extract", (Lit(part, TEXT), inner), type_, domain)
+
+
+def _second(inner: Expr, type_: SqlType, node: exp.Expr) -> Expr:
+    """EXTRACT(second FROM x): with its fraction, what has passed since the minute began."""
+    begun = part_of("epoch", truncated("minute", inner, TIMESTAMP), type_, node)
+    passed = arithmetic("sub", part_of("epoch", inner, type_, node), begun, node)
+    domain = replace(passed.domain, lower=Fraction(0), upper=60 - Fraction(1, 10**6))
+    return replace(passed, domain=domain) if isinstance(passed, Call) else passed
 
 
 def _epoch_domain(inner: Domain) -> Domain:
@@ -249,6 +266,10 @@ def shift(op: Op, node: exp.Expr, context: Context) -> Expr:
     sunday = _sunday(op, left, right, context)
     if sunday is not None:
         return sunday
+    bins = grain(op, left, right, context)
+    if bins is not None:
+        width, whole = bins
+        return _binned(whole.args[1], width, datetime(2000, 1, 1), whole.type)
     months, days, micros = interval_of(right, context)
     sign = 1 if op == "add" else -1
     return _shifted(timed(left, context), (sign * months, sign * days, sign * micros))
