@@ -5,6 +5,7 @@ Decides what a user may set and what a statement of theirs may cost. Nothing her
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import TypedDict
@@ -68,19 +69,33 @@ def terms_of(schema: Schema, asker: Asker, settings: Settings) -> Terms:
             sqlstate=BAD_PARAMETER,
             hint=f"SET dpsql.epsilon = {plain(most)} or less.",
         )
-    largest = max((t.max_groups for t in schema.tables.values() if not t.public), default=1)
-    if settings.max_groups is not None and settings.max_groups > largest:
-        raise Rejected(
-            f"dpsql.max_groups may only be tightened: the policy allows {largest}",
-            sqlstate=BAD_PARAMETER,
-            hint=f"SET dpsql.max_groups = {largest} or less.",
-        )
+    private = [table for table in schema.tables.values() if not table.public]
+    _check_tighter("max_groups", settings.max_groups, [table.max_groups for table in private])
+    _check_tighter("max_rows_per_group", settings.max_rows_per_group, [table.max_rows_per_group for table in private])
     delta = min(asker.budget.delta, schema.policy.privacy.budget.delta)
     for name, value in settings.stated:
         _check_delta(value, delta) if name == "delta" else _check_unit(value, schema.policy)
     largest_epsilon = most or min(asker.budget.epsilon, schema.policy.privacy.budget.epsilon)
-    error, bars = settings.max_error, settings.error_bars
-    return Terms(epsilon, delta, settings.mechanism, settings.max_groups, error, largest_epsilon, bars)
+    return Terms(
+        epsilon,
+        delta,
+        settings.mechanism,
+        max_groups=settings.max_groups,
+        max_rows_per_group=settings.max_rows_per_group,
+        max_error=settings.max_error,
+        max_epsilon=largest_epsilon,
+        error_bars=settings.error_bars,
+    )
+
+
+def _check_tighter(name: str, asked: int | None, allowed: Sequence[int]) -> None:
+    largest = max(allowed, default=1)
+    if asked is not None and asked > largest:
+        raise Rejected(
+            f"dpsql.{name} may only be tightened: the policy allows {largest}",
+            sqlstate=BAD_PARAMETER,
+            hint=f"SET dpsql.{name} = {largest} or less.",
+        )
 
 
 def _check_delta(value: str, used: Decimal) -> None:

@@ -257,6 +257,7 @@ class Again:
 
     `serial` tells the engine that answered. `notices` are for those who get them; `replayed` counts the stored releases
     that are read.
+    max_rows_per_group: int | None = None
     """
 
     serial: int

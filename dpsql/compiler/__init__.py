@@ -98,7 +98,8 @@ def _compiled(
     zone = ZoneInfo(schema.policy.timezone)
     placeholders = spell_out(asked, parameters)
     literals = tuple(Lit(value, type_) for type_, value in placeholders.scalars)
-    state = Split(schema, tables, literals, terms.max_groups, Numbers(schema), zone, now)
+    tightened = terms.max_groups, terms.max_rows_per_group
+    state = Split(schema, tables, literals, *tightened, Numbers(schema), zone, now)
     state.inferred.update(placeholders.casts)
     tree = split(asked, state)
     places = [i for i, made in enumerate(state.aggregations) if made is not PENDING]

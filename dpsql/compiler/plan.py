@@ -151,6 +151,7 @@ class Terms:
     delta: Decimal
     mechanism: Literal["auto", "laplace", "gaussian"] = "auto"
     max_groups: int | None = None
+    max_rows_per_group: int | None = None
     max_error: Decimal | None = None
     max_epsilon: Decimal = Decimal(100)
     error_bars: bool = False

@@ -1,12 +1,10 @@
 """What follows from stored releases: a new release as sums and differences of stored cells, and its own error.
 
 Decides from shapes alone (see `shape`): which sets of rows stored cells count, and how noisily. A set of rows that is
-the disjoint union of sets that were counted is counted by the sum of their noisy counts; on an ordered axis every
-stored range is an edge between its two ends, whose length is the variance of its noise, and an asked range is read
-along the shortest path between its ends. Going back along an edge subtracts. That is done only where no contribution is
-clipped (`exact`): clipped counts of a range and of a part of it do not differ by the count of the rest. A sum of
-clipped cells is never clipped more than one fresh total: a unit's norm is at most the sum of its parts, and the radius
-of many groups at least that of one. A single cell may be, where a unit has much in other groups.
+the disjoint union of sets that were counted is counted by the sum of their noisy counts; ranges are also subtracted
+where that is sound (see `paths`). A sum of clipped cells is never clipped more than one fresh total: a unit's norm is
+at most the sum of its parts, and the radius of many groups at least that of one. A single cell may be, where a unit has
+much in other groups.
 
 Why it costs no privacy: all is computed from releases that were paid for, by post-processing, to which differential
 privacy is closed. Which of them are used, and whether any, is decided from plans and prices. It must never hang on
@@ -21,26 +19,19 @@ square of its coefficient. A 95 % interval of a sum of Gaussians is the Gaussian
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from heapq import heappop, heappush
 from itertools import product
 from math import inf, prod
 from typing import Final
 
+from dpsql.replay.paths import DONE, Path, Ranges, shortest
 from dpsql.replay.recipe import ONE, Axis, Kin, Measured, Reading, Recipe, Shape, Term
-from dpsql.replay.sets import Position, Set, size, within
+from dpsql.replay.sets import Set, size, within
 
 MAX_TERMS: Final = 200_000
 """Stored cells that one derived answer adds up at most."""
-
-MAX_SEARCH: Final = 20_000
-"""Edges times asked sets, up to which ranges are also read by differences."""
-
-_DONE: Final = 1 + 1e-9
-"""All of the error that is allowed, up to rounding."""
 
 # Reading ------------------------------------------------------------------------------------------------------------
 
@@ -89,12 +80,16 @@ def _centred(asked: Measured, stored: Sequence[Measured], total: int, count: int
 
 @dataclass(slots=True)
 class _Candidate:
-    """A stored release that can be read. `weight`: the share of the allowed variance that one of its cells takes."""
+    """A stored release that can be read. `weight`: the share of the allowed variance that one of its cells takes.
+
+    `grows`: so do all vectors that are read.
+    """
 
     number: int
     shape: Shape
     readings: tuple[Reading, ...]
     weight: float
+    grows: bool
     tiles: dict[str, list[tuple[int, ...]] | None] = field(default_factory=dict)
 
     def axis(self, name: str) -> Axis | None:
@@ -111,18 +106,18 @@ def choose(kin: Kin, stored: Sequence[tuple[int, Shape]]) -> Recipe | None:
     shapes = [asked, *(c.shape for c in candidates)]
     full = {axis.name: axis.full for shape in shapes for axis in shape.axes} or {"": ((0, 1),)}
     wanted = {name: ((whole,)) for name, whole in full.items()} | {axis.name: axis.cells for axis in asked.axes}
-    best: tuple[float, str, list[_Path]] | None = None
+    best: tuple[float, str, list[Path]] | None = None
     for name in full:
         paths = _paths(name, wanted, full, candidates, single)
         worst = inf if paths is None else max((path.weight for path in paths), default=inf)
-        if paths is not None and worst <= _DONE and (best is None or worst < best[0]):
+        if paths is not None and worst <= DONE and (best is None or worst < best[0]):
             best = worst, name, paths
     return None if best is None else _recipe(asked, candidates, best[1], best[2])
 
 
 def _candidates(kin: Kin, stored: Sequence[tuple[int, Shape]]) -> list[_Candidate]:
     """The releases whose vectors, and whose noise, will do."""
-    known: dict[tuple[Measured, ...], tuple[tuple[Reading, ...], float] | None] = {}
+    known: dict[tuple[Measured, ...], tuple[tuple[Reading, ...], float, bool] | None] = {}
     found: list[_Candidate] = []
     last, read = None, None
     for number, shape in stored:
@@ -138,14 +133,15 @@ def _candidates(kin: Kin, stored: Sequence[tuple[int, Shape]]) -> list[_Candidat
     return found
 
 
-def _readings(kin: Kin, stored: tuple[Measured, ...]) -> tuple[tuple[Reading, ...], float] | None:
-    """How each asked vector is read, and the largest share of its allowed variance that one cell takes."""
+def _readings(kin: Kin, stored: tuple[Measured, ...]) -> tuple[tuple[Reading, ...], float, bool] | None:
+    """How each asked vector is read, the largest share of its allowed variance that one cell takes, and `grows`."""
     readings = [reading(measured, stored) for measured in kin.shape.measured]
     found = tuple(r for r in readings if r is not None)
     if not found or len(found) < len(readings):
         return None
     weight = max(r.variance / limit if limit > 0 else inf for r, limit in zip(found, kin.limits, strict=True))
-    return (found, weight) if weight <= _DONE else None
+    grows = all(len(r.parts) == 1 and stored[r.parts[0][0]].grows for r in found)
+    return (found, weight, grows) if weight <= DONE else None
 
 
 def _tiles(c: _Candidate, name: str, wanted: tuple[Set, ...], full: Set) -> list[tuple[int, ...]] | None:
@@ -173,64 +169,43 @@ def _tiled(wanted: tuple[Set, ...], cells: tuple[Set, ...]) -> list[tuple[int, .
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class _Path:
-    """One asked set on the moving axis: the candidates' cells with their coefficients."""
-
-    weight: float
-    terms: tuple[tuple[int, int, int], ...]
-
-
-Edge = tuple[Position, float, int, int, int]
-"""(other end, weight, candidate, cell, sign)."""
-
-
 def _paths(
     name: str,
     wanted: Mapping[str, tuple[Set, ...]],
     full: Mapping[str, Set],
     candidates: Sequence[_Candidate],
     single: bool,
-) -> list[_Path] | None:
+) -> list[Path] | None:
     """How each asked set of one axis is joined from cells that fit on all other axes."""
-    forward: dict[Position, list[Edge]] = {}
-    both: dict[Position, list[Edge]] = {}
-    equal: dict[Set, _Path] = {}
-    edges = 0
+    ranges = Ranges()
+    equal: dict[Set, Path] = {}
     for place, c in enumerate(candidates):
-        weight = _weight(c, name, wanted, full, single)
-        if weight > _DONE:
+        times = _times(c, name, wanted, full, single)
+        weight = c.weight * times
+        if weight > DONE:
             continue
         axis = c.axis(name)
         for number, cell in enumerate((full[name],) if axis is None else axis.cells):
             if cell and (cell not in equal or weight < equal[cell].weight):
-                equal[cell] = _Path(weight, ((place, number, 1),))
-            if single or len(cell) != 1:
-                continue
-            (low, high), edges = cell[0], edges + 1
-            forward.setdefault(low, []).append((high, weight, place, number, 1))
-            if c.shape.exact:
-                both.setdefault(low, []).append((high, weight, place, number, 1))
-                both.setdefault(high, []).append((low, weight, place, number, -1))
-    if edges * len(wanted[name]) > MAX_SEARCH:
-        both = {}
-    found: list[_Path] = []
-    for asked in wanted[name]:
+                equal[cell] = Path(weight, ((place, number, 1),))
+            if not single and len(cell) == 1:
+                ranges.add((*cell[0], weight, place, number), exact=c.shape.exact, grows=c.grows and times == 1)
+    found: list[Path] = []
+    for asked, joined in zip(wanted[name], shortest(ranges, wanted[name]), strict=True):
         if not asked:  # no row within bounds and filter has this key: it counts nothing, without noise
-            found.append(_Path(0.0, ()))
+            found.append(Path(0.0, ()))
             continue
-        ways = [equal.get(asked), _joined(asked, forward, rising=True), _joined(asked, both, rising=False)]
-        best = min((way for way in ways if way is not None), key=lambda way: way.weight, default=None)
+        best = min((way for way in (equal.get(asked), joined) if way), key=lambda way: way.weight, default=None)
         if best is None:
             return None
         found.append(best)
     return found
 
 
-def _weight(
+def _times(
     c: _Candidate, moving: str, wanted: Mapping[str, tuple[Set, ...]], full: Mapping[str, Set], single: bool
 ) -> float:
-    """What one cell on the moving axis takes, added up over all others; infinite where these do not fit."""
+    """How many cells of all other axes are added up for one on the moving axis; infinite where these do not fit."""
     times = 1.0
     for name, whole in full.items():
         if name == moving:
@@ -240,54 +215,10 @@ def _weight(
         if tiles is None or (single and most > 1):
             return inf
         times *= max(most, 1)
-    return c.weight * times
+    return times
 
 
-def _joined(asked: Set, edges: Mapping[Position, list[Edge]], *, rising: bool) -> _Path | None:
-    """A path for each interval, together within the allowed error."""
-    used: Counter[tuple[int, int]] = Counter()
-    weights: dict[tuple[int, int], float] = {}
-    for low, high in asked:
-        steps = _shortest(low, high, edges, rising)
-        if steps is None:
-            return None
-        for _, weight, place, number, sign in steps:
-            used[place, number] += sign
-            weights[place, number] = weight
-    terms = tuple((place, number, by) for (place, number), by in used.items() if by)
-    weight = sum(by * by * weights[place, number] for place, number, by in terms)
-    return _Path(weight, terms) if terms and weight <= _DONE else None
-
-
-def _shortest(low: Position, high: Position, edges: Mapping[Position, list[Edge]], rising: bool) -> list[Edge] | None:
-    """Dijkstra's shortest path, no longer than what is allowed."""
-    heap: list[tuple[float, Position]] = [(0.0, low)]
-    best: dict[Position, float] = {low: 0.0}
-    came: dict[Position, tuple[Position, Edge]] = {}
-    while heap:
-        distance, at = heappop(heap)
-        if at == high:
-            return list(_back(low, high, came))
-        if distance > best[at]:
-            continue
-        for edge in edges.get(at, ()):
-            to, length = edge[0], distance + edge[1]
-            if length > _DONE or (rising and to > high) or length >= best.get(to, inf):
-                continue
-            best[to] = length
-            came[to] = at, edge
-            heappush(heap, (length, to))
-    return None
-
-
-def _back(low: Position, high: Position, came: Mapping[Position, tuple[Position, Edge]]) -> Iterator[Edge]:
-    at = high
-    while at != low:
-        at, edge = came[at]
-        yield edge
-
-
-def _recipe(asked: Shape, candidates: Sequence[_Candidate], moving: str, paths: Sequence[_Path]) -> Recipe | None:
+def _recipe(asked: Shape, candidates: Sequence[_Candidate], moving: str, paths: Sequence[Path]) -> Recipe | None:
     """The rows behind the paths, for the product of the asked cells on all axes."""
     used = sorted({place for path in paths for place, _, _ in path.terms})
     if not used:

@@ -42,7 +42,8 @@ class Measured:
 
     `role`: in what COUNT(x), SUM(x) and AVG(x) share: a count or a sum of `of`, or the first two moments, whose values
     are centred at `centre` steps and within `most` of zero. `step`: units per step. `nan`: x may be NaN, which COUNT
-    counts and a moment does not.
+    counts and a moment does not. `grows`: a unit adds the lesser of a constant and what its rows come to, all of one
+    sign (see `paths`).
     """
 
     text: str
@@ -55,6 +56,7 @@ class Measured:
     centre: int = 0
     most: int = 0
     nan: bool = False
+    grows: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,12 +150,13 @@ def encoded(shape: Shape) -> str:
         "epsilon": str(shape.epsilon),
         "exact": shape.exact,
         "axes": [[axis.name, packed([axis.full]), packed(axis.cells)] for axis in shape.axes],
-        "measured": [
-            [m.text, m.summable, m.gaussian, m.variance.hex(), m.role, m.of, str(m.step), m.centre, m.most, m.nan]
-            for m in shape.measured
-        ],
+        "measured": [[m.text, m.summable, m.gaussian, m.variance.hex(), *_facts(m)] for m in shape.measured],
     }
     return json.dumps(document, separators=(",", ":"))
+
+
+def _facts(m: Measured) -> tuple[object, ...]:
+    return m.role, m.of, str(m.step), m.centre, m.most, m.nan, m.grows
 
 
 @lru_cache(maxsize=128)
@@ -171,10 +174,13 @@ def decoded(text: str, family: str) -> Shape:
 
 @lru_cache(maxsize=4096)
 def _measured(rows: tuple[tuple[Any, ...], ...]) -> tuple[Measured, ...]:
-    """One tuple for all releases that measure the same, so that it is read once in a choice."""
+    """One tuple for all releases that measure the same, so that it is read once in a choice.
+
+    Shapes that earlier versions stored have no `grows`.
+    """
     return tuple(
-        Measured(text, summable, gaussian, float.fromhex(variance), role, of, Fraction(step), centre, most, nan)
-        for text, summable, gaussian, variance, role, of, step, centre, most, nan in rows
+        Measured(text, summable, gaussian, float.fromhex(variance), role, of, Fraction(step), *rest)
+        for text, summable, gaussian, variance, role, of, step, *rest in rows
     )
 
 

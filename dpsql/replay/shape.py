@@ -17,7 +17,7 @@ from hashlib import sha256
 from typing import Final
 
 from dpsql.compiler.algebra import Col, Expr, Filter, Lit, Node, canonical, describe
-from dpsql.compiler.cells import cell_text, linear
+from dpsql.compiler.cells import Grid, cell_text, linear
 from dpsql.compiler.plan import Measurement, PlannedRelease
 from dpsql.compiler.sharing import may_clip
 from dpsql.compiler.walk import parts
@@ -57,8 +57,9 @@ def shape_of(planned: PlannedRelease, epsilon: Decimal, surroundings: object) ->
             surroundings,
         )
     )
+    measured = tuple(_measured(m, planned.form == "single") for m in planned.measurements)
     exact = not may_clip(aggregation, planned.form, planned.bound)
-    return Shape(family, axes, tuple(map(_measured, planned.measurements)), exact, epsilon)
+    return Shape(family, axes, measured, exact, epsilon)
 
 
 def _apart(node: Node, known: Mapping[str, Col]) -> tuple[Node, dict[str, Part]]:
@@ -108,7 +109,7 @@ def _axis(line: Line, cells: tuple[Set, ...], part: Part | None) -> Axis:
     return Axis(line.name, line.full, narrowed)
 
 
-def _measured(m: Measurement) -> Measured:
+def _measured(m: Measurement, single: bool) -> Measured:
     cell, moment = m.cell, m.cell.moment
     role: Role = ""
     if cell.kind in ("count", "sum") and cell.argument is not None:
@@ -129,7 +130,12 @@ def _measured(m: Measurement) -> Measured:
         centre=moment.x.centre if moment is not None and role else 0,
         most=max(abs(grid.low), abs(grid.high)) if grid is not None and role else 0,
         nan=cell.argument is not None and cell.argument.type.is_float,
+        grows=single and (role in ("count", "n") or (role == "sum" and grid is not None and _one_signed(grid))),
     )
+
+
+def _one_signed(grid: Grid) -> bool:
+    return grid.low >= 0 or grid.high <= 0
 
 
 def _short(text: str) -> str:

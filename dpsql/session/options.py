@@ -13,7 +13,7 @@ from dpsql.session.settings import OWN, STATED, Values, assign
 _SETTINGS = {"epsilon": "dpsql.epsilon", "max_groups_contributed": "dpsql.max_groups", "kappa": "dpsql.max_groups"}
 _HAVING = "Write HAVING COUNT(DISTINCT unit column) >= 20; private keys have a threshold anyway."
 _INSTEAD = {
-    "max_rows_contributed": "The policy's max_rows_per_group bounds rows; fewer groups: max_groups_contributed.",
+    "max_rows_contributed": "SET dpsql.max_rows_per_group bounds rows; max_groups_contributed bounds groups.",
     "k_threshold": _HAVING,
     "min_privacy_units_per_group": _HAVING,
     "group_selection_strategy": "Keys that the policy does not list are chosen by a noisy threshold; "

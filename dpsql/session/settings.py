@@ -153,8 +153,9 @@ def _reuse_error(value: str) -> str:
     return "0" if value.strip().lower() in ("0", "off") else _amount(value)
 
 
-def _max_groups(value: str) -> str:
-    return OWN if value.strip().lower() == OWN else _whole("dpsql.max_groups", 1, 2**20)(value)
+def _bound(name: str) -> Callable[[str], str]:
+    whole = _whole(name, 1, 2**20)
+    return lambda value: OWN if value.strip().lower() == OWN else whole(value)
 
 
 # --- the list ------------------------------------------------------------------------------------------------------
@@ -176,7 +177,16 @@ def _parameters() -> tuple[Parameter, ...]:
             "dpsql.mechanism", "auto", choice("dpsql.mechanism", "auto", "laplace", "gaussian"), "Kind of noise."
         ),
         Parameter(
-            "dpsql.max_groups", OWN, _max_groups, "Groups that one privacy unit may add to; the policy's or less."
+            "dpsql.max_groups",
+            OWN,
+            _bound("dpsql.max_groups"),
+            "Groups that one privacy unit may add to; the policy's or less.",
+        ),
+        Parameter(
+            "dpsql.max_rows_per_group",
+            OWN,
+            _bound("dpsql.max_rows_per_group"),
+            "Rows of one privacy unit that count in a group; the policy's or less.",
         ),
         Parameter("dpsql.max_error", OWN, _amount, "Absolute 95 % error to aim at, instead of an epsilon."),
         Parameter(
@@ -335,7 +345,8 @@ def for_engine(values: Values) -> Settings:
     return Settings(
         epsilon=_decimal(values["dpsql.epsilon"]),
         mechanism=cast(Mechanism, values["dpsql.mechanism"]),
-        max_groups=None if values["dpsql.max_groups"] == OWN else int(values["dpsql.max_groups"]),
+        max_groups=_whole_or_own(values["dpsql.max_groups"]),
+        max_rows_per_group=_whole_or_own(values["dpsql.max_rows_per_group"]),
         max_error=_decimal(values["dpsql.max_error"]),
         reuse_error=_decimal(values["dpsql.reuse_error"]),
         notices=wants_notices(values),
@@ -347,6 +358,10 @@ def for_engine(values: Values) -> Settings:
 
 def wants_notices(values: Values) -> bool:
     return values["dpsql.notices"] == "on" and values["client_min_messages"] not in ("warning", "error")
+
+
+def _whole_or_own(text: str) -> int | None:
+    return None if text == OWN else int(text)
 
 
 def _decimal(text: str) -> Decimal | None:

@@ -36,6 +36,29 @@ users:
   alice: {{role: analyst, password: "{verifier}"}}
 """
 
+_EVENTS = """
+dpsql: 1
+dataset: events
+backend: duckdb:events.duckdb
+privacy:
+  unit: user
+  units: {units}
+  max_groups: 10
+  max_rows_per_group: 20
+  budget: {{epsilon: 1000, delta: 1e-6}}
+tables:
+  events:
+    unit: uid
+    columns:
+      country: {{type: integer, lower: 0, upper: 29}}
+      product: {{type: integer, lower: 0, upper: 999}}
+      amount: {{type: double, lower: 0, upper: 500, nullable: true}}
+roles:
+  analyst: {{budget: {{epsilon: 1000, delta: 1e-6}}, epsilon: 1}}
+users:
+  alice: {{role: analyst}}
+"""
+
 
 @dataclass(frozen=True)
 class Place:
@@ -90,3 +113,26 @@ def synthetic(folder: Path) -> Place:
         "COUNT(DISTINCT uid), AVG(amount)": "SELECT COUNT(DISTINCT uid), AVG(amount) FROM events WHERE amount > {n}",
     }
     return Place("synthetic (1,000,000 rows, 40,000 units)", policy, path, statements)
+
+
+def events(folder: Path, rows: int) -> Place:
+    """Rows of 200,000 users for every ten million: lognormal (median 25, 99 % below 435) over up to 30 countries."""
+    users = max(1, rows // 50)
+    path = folder / "events.duckdb"
+    with closing(duckdb.connect(str(path))) as connection:
+        connection.execute("SELECT setseed(0.5)")
+        connection.execute(
+            "CREATE TABLE users AS SELECT i AS uid, least(7003, ceil(25 * exp(1.23 * sqrt(-2 * ln(1 - random()))"
+            " * cos(2 * pi() * random()))))::INTEGER AS n, least(30, 1 + floor(-2.9 * ln(1 - random())))::INTEGER"
+            f" AS countries FROM range({users}) AS r(i)"
+        )
+        connection.execute(
+            "CREATE TABLE events AS SELECT uid, ((uid * 7919 + floor(random() * random() * countries)::INTEGER) % 30)"
+            "::INTEGER AS country, floor(1000 * random() * random())::INTEGER AS product,"
+            " CASE WHEN random() < 0.95 THEN round(500 * random() * random(), 2) END AS amount"
+            f" FROM users, range(7003) AS r(j) WHERE j < n LIMIT {rows}"
+        )
+        connection.execute("DROP TABLE users")
+    policy = folder / "events.yaml"
+    policy.write_text(_EVENTS.format(units=users))
+    return Place(f"events ({rows:,} rows)", policy, path, {})

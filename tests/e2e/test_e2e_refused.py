@@ -337,6 +337,7 @@ def test_amounts(poison: Proxy, alice: Client, amount: str) -> None:
 def test_settings_may_tighten_only(poison: Proxy) -> None:
     with client(poison) as alice:
         assert refused(poison, alice, "SET dpsql.max_groups = 100").sqlstate == "22023"
+        assert refused(poison, alice, "SET dpsql.max_rows_per_group = 1000").sqlstate == "22023"
         assert refused(poison, alice, "SET dpsql.epsilon = 51").sqlstate == "22023"
         assert refused(poison, alice, "SET dpsql.delta = 1").sqlstate == "42704"
         options = "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (epsilon = 51) COUNT(*) FROM visits"

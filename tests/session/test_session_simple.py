@@ -175,6 +175,7 @@ def test_amounts_that_are_refused(value: str) -> None:
         ("SET dpsql.budget = 1", "42704"),
         ("SET dpsql.mechanism = 'none'", "22023"),
         ("SET dpsql.max_groups = 0", "22023"),
+        ("SET dpsql.max_rows_per_group = 0", "22023"),
         ("SET ROLE bob", "42501"),
         ("SET SESSION AUTHORIZATION 'bob'", "42501"),
         ("SHOW no_such_thing", "42704"),

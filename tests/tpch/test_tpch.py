@@ -7,16 +7,14 @@ correlated aggregates are refused with a statement that works.
 
 from __future__ import annotations
 
-import re
 import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
 
 import duckdb
 import pytest
+from tpch_data import QUERIES, build, generator
 
 from dpsql.engine import Engine, open_engine
 from dpsql.errors import Rejected
@@ -26,12 +24,6 @@ from dpsql.session.ports import CancelToken
 from dpsql.types import Answer, Settings
 
 HERE = Path(__file__).parent
-KEYS = {
-    "customer": "c_custkey", "orders": "o_orderkey", "lineitem": "l_orderkey, l_linenumber", "part": "p_partkey",
-    "supplier": "s_suppkey", "partsupp": "ps_partkey, ps_suppkey", "nation": "n_nationkey", "region": "r_regionkey",
-}  # fmt: skip
-TEXT = re.sub(r"^--.*\n", "", (HERE / "queries.sql").read_text())
-QUERIES = {number: part.strip() for number, part in enumerate((p for p in TEXT.split(";") if p.strip()), start=1)}
 EXACT = (2, 11, 16)
 PRIVATE = (1, 4, 5, 6, 7, 8, 9, 12, 13, 14, 15, 19, 21, 22)
 SUPPRESSED = (3, 10, 18)
@@ -45,18 +37,10 @@ SIGMAS = 7
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Scale factor 0.01 as a DuckDB file with its policy and ledger, and a copy for raw answers."""
-    generator = shutil.which("tpchgen-cli", path=str(Path(sys.executable).parent)) or shutil.which("tpchgen-cli")
-    if generator is None:
+    if generator() is None:
         pytest.skip("tpchgen-cli is not installed")
     made = tmp_path_factory.mktemp("tpch")
-    subprocess.run([generator, "parquet", "-s", "0.01", f"--output-dir={made}"], check=True, capture_output=True)
-    with duckdb.connect(str(made / "tpch.duckdb")) as connection:
-        for table, key in KEYS.items():
-            source = f"'{made / table}.parquet'"
-            described = connection.execute(f"DESCRIBE SELECT * FROM {source}").fetchall()
-            columns = ", ".join(f"{name} {kind}" for name, kind, *_ in described)
-            connection.execute(f"CREATE TABLE {table} ({columns}, PRIMARY KEY ({key}))")
-            connection.execute(f"INSERT INTO {table} SELECT * FROM {source}")
+    build(made / "tpch.duckdb", Decimal("0.01"))
     shutil.copy(made / "tpch.duckdb", made / "raw.duckdb")
     shutil.copy(HERE / "policy.yaml", made / "policy.yaml")
     policy = load(made / "policy.yaml")

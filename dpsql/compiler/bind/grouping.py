@@ -121,8 +121,8 @@ def _caught(problems: Problems, node: exp.Expr, part: Callable[[], T], grouping:
     return made
 
 
-def aggregation(grouping: Grouping, max_groups: int | None) -> Aggregation:
-    """The release that the rewritten query reads."""
+def aggregation(grouping: Grouping, max_groups: int | None, max_rows_per_group: int | None) -> Aggregation:
+    """The release that the rewritten query reads; its bounds are the policy's, or the tighter ones that are asked for."""
     source, schema = grouping.source, grouping.schema
     tables = [schema.tables[name] for name in dict.fromkeys(source.tables)]
     groups = max(t.max_groups for t in tables)
@@ -138,7 +138,7 @@ def aggregation(grouping: Grouping, max_groups: int | None) -> Aggregation:
         names=tuple(grouping.names),
         aggregates=tuple(grouping.aggregates),
         max_groups=min(groups, max_groups or groups),
-        max_rows=rows,
+        max_rows=min(rows, max_rows_per_group or rows),
         one_group=one_row or read <= source.constants,
         one_row=one_row,
         tables=tuple(dict.fromkeys(source.tables)),

@@ -80,7 +80,7 @@ def private_select(
     state.aggregations.append(PENDING)
     index = len(state.aggregations) - 1
     tree = rewrite(select, grouping)
-    made = aggregation(grouping, state.max_groups)
+    made = aggregation(grouping, state.max_groups, state.max_rows_per_group)
     made = renumber(replace(made, depends_on=derived_relations(made)))
     before = next((i for i, each in enumerate(state.aggregations) if replace(each, pairs=made.pairs) == made), None)
     if before is not None:

@@ -60,6 +60,7 @@ class Split:
     tables: frozenset[str] | None
     parameters: tuple[Lit, ...]
     max_groups: int | None
+    max_rows_per_group: int | None
     numbers: Numbers
     zone: tzinfo = UTC
     now: datetime | None = None
