@@ -43,7 +43,7 @@ from dpsql.release import derived_error95, derived_relation, key_list, release, 
 from dpsql.remainder import Pool
 from dpsql.replay.key import fingerprint
 from dpsql.replay.ready import Ready, Reuse, Surroundings
-from dpsql.replay.recent import Recent
+from dpsql.replay.recent import Known, Recent
 from dpsql.replay.recipe import Derived
 from dpsql.replay.shape import REUSE_ERROR
 from dpsql.types import (
@@ -239,8 +239,8 @@ class Engine:
         if known is None:
             known, made = self._released(ready, granted, deadline, cancel)
             self._replays.keep(compiled, made, known)
-        relation = known
-        cautions = notices.cautions(compiled, relation)
+        relation, empty = known
+        cautions = (*notices.cautions(compiled, relation), *empty)
         told = (*cautions, notices.price(self._user_balance(asker), ready, granted)) if settings.notices else ()
         if any(isinstance(grant, Reservation) for grant in granted.values()):
             return Answer(relation, told)
@@ -348,7 +348,7 @@ class Engine:
 
     def _released(
         self, ready: Ready, granted: Mapping[str, Grant], deadline: float, cancel: Cancel
-    ) -> tuple[Relation, dict[str, Grant]]:
+    ) -> tuple[Known, dict[str, Grant]]:
         """The rows, and the releases that were paid for. Inner ones first: each is a relation that later ones read.
 
         However it ends, nobody waits any more for what has been reserved.
@@ -363,7 +363,7 @@ class Engine:
 
     def _all_released(
         self, ready: Ready, granted: Mapping[str, Grant], deadline: float, cancel: Cancel
-    ) -> tuple[Relation, dict[str, Grant]]:
+    ) -> tuple[Known, dict[str, Grant]]:
         compiled = ready.compiled
         relations: dict[str, Relation] = {}
         paid: dict[str, Grant] = {}
@@ -385,7 +385,8 @@ class Engine:
             relations[f"_{planned.id}"] = (
                 derived_relation(planned, made) if isinstance(made, Derived) else released_relation(planned, made)
             )
-        return self._run(compiled.remainder, relations, deadline, cancel), paid
+        empty = notices.empty_answers((p, relations[f"_{p.id}"]) for p in compiled.releases)
+        return (self._run(compiled.remainder, relations, deadline, cancel), empty), paid
 
     def _fresh(
         self,
@@ -403,7 +404,9 @@ class Engine:
         queries = ready.queries.get(planned.id) or self._emitted(planned, derived)
         with slotted(self.policy.server.time_slot, deadline, cancel) as end:
             cells = fetch(queries[0], width) if planned.has_cells else ExactCells((), ())
-            weights = tuple(fetch(sql, width + 1) for sql in queries[int(planned.has_cells) :])
+            histograms = queries[int(planned.has_cells) :]
+            found = {sql: fetch(sql, width + 1) for sql in dict.fromkeys(histograms)}
+            weights = tuple(found[sql] for sql in histograms)
             made = release(planned, cells, reservation, weights)
         self.ledger.record(reservation, made, ready.shapes.get(planned.id))
         return made

@@ -1,18 +1,22 @@
 """What an answer says beside its rows: its price, what it was made of, what is left, and what would be free.
 
-Texts of the policy, the plan and the ledger's public side only; nothing here knows the data.
+Texts of the policy, the plan, the ledger's public side and released values only; nothing here knows the data.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from decimal import Decimal
 
 from dpsql.compiler import Compiled
 from dpsql.compiler.cautions import rank_errors, unseen_groups
+from dpsql.compiler.cells import MomentOutput, aggregate_name
+from dpsql.compiler.histograms import HistogramOutput
+from dpsql.compiler.plan import PlannedRelease
 from dpsql.ledger.balance import Balance
 from dpsql.ledger.words import plain
-from dpsql.release import derived_error95
+from dpsql.release import derived_error95, possible
 from dpsql.replay.ready import Ready
 from dpsql.replay.recipe import Derived
 from dpsql.types import NUMERIC, TEXT, Column, Relation, Release, Reservation, Value
@@ -60,6 +64,44 @@ def cautions(compiled: Compiled, answer: Relation) -> tuple[str, ...]:
     """What an answer does not tell of itself. Of `answer`, which is public, only whether it has rows is asked."""
     empty = () if answer.rows or compiled.cautions else unseen_groups(compiled.releases)
     return (*compiled.cautions, *rank_errors(compiled.releases), *empty)
+
+
+def empty_answers(released: Iterable[tuple[PlannedRelease, Relation]]) -> tuple[str, ...]:
+    """Which answers say nothing: their intervals span all the values that they can have. From released values alone."""
+    found = [words for planned, relation in released for words in _empty(planned, relation)]
+    if not found:
+        return ()
+    return (
+        f"No more than noise: {', '.join(dict.fromkeys(found))}: the 95 % interval is all that the bounds allow. Ask for"
+        " coarser groups or fewer aggregates, with more epsilon or tighter bounds.",
+    )
+
+
+def _empty(planned: PlannedRelease, relation: Relation) -> Iterator[str]:
+    groups = len(relation.rows)
+    for name, low, high, (least, most) in _intervals(planned):
+        count = sum(row[low] == least and row[high] == most for row in relation.rows)
+        if count:
+            yield f"{name} in {count:,} of {groups:,} groups" if planned.keys else name
+
+
+def _intervals(planned: PlannedRelease) -> Iterator[tuple[str, int, int, tuple[Value, Value]]]:
+    """Of aggregates with bounds: the places of their intervals' ends in a released row, and what the ends can be."""
+    aggregates, first = planned.aggregation.aggregates, len(planned.keys)
+    bars = first + len(aggregates)
+    for place, (aggregate, output) in enumerate(zip(aggregates, planned.outputs, strict=True)):
+        ends = possible(output)
+        if ends is None:
+            continue
+        if isinstance(output, MomentOutput):
+            yield aggregate_name(aggregate), bars + 3 * place + 1, bars + 3 * place + 2, ends
+        elif isinstance(output, HistogramOutput) and aggregate.end == "low":
+            other = replace(aggregate, end="high")
+            if other in aggregates:
+                high = aggregates.index(other)
+                last = possible(planned.outputs[high])
+                name = planned.histograms[output.histogram].name.removeprefix("low end of ")
+                yield name, first + place, first + high, (ends[0], last[1] if last is not None else ends[1])
 
 
 def free(compiled: Compiled) -> tuple[str, ...]:

@@ -21,7 +21,7 @@ from fractions import Fraction
 from itertools import product, repeat
 from math import inf, sqrt
 
-from dpsql.compiler.bins import NumberBins
+from dpsql.compiler.bins import NumberBins, edge
 from dpsql.compiler.cells import ONE, CountOutput, MomentOutput, SumOutput, linear
 from dpsql.compiler.histograms import Histogram, HistogramOutput
 from dpsql.compiler.keys import shown
@@ -270,11 +270,16 @@ def _estimate(output: Output, cells: tuple[int, ...], scales: tuple[Scale, ...],
             return _around(_as_number(exact, type_), float(exact), _parts(output, scales), scales)
         case MomentOutput():
             return _statistic(output, cells, scales, frame)
-        case HistogramOutput(histogram=index, bins=bins, type=type_):
-            place = cells[len(scales) + index]
-            if isinstance(bins, NumberBins):
-                return Estimate(_as_number(bins.value(place), type_))
-            return Estimate(shown(bins.value(place), type_))
+        case HistogramOutput(histogram=index):
+            return Estimate(_point(output, cells[len(scales) + index]))
+
+
+def _point(output: HistogramOutput, place: int) -> Value:
+    """What a bin stands for: its own value, or where its values begin or end."""
+    value = output.bins.value(place) if output.edge is None else edge(output.bins, place, output.edge)
+    if isinstance(output.bins, NumberBins) and isinstance(value, Fraction):
+        return _as_number(value, output.type)
+    return shown(value, output.type)
 
 
 def _parts(output: Output, scales: Sequence[Scale]) -> Parts:
@@ -346,6 +351,18 @@ def _range(output: MomentOutput) -> tuple[float, float]:
         case _:
             most = 2 * half**2
             return 0.0, most if output.kind == "var_samp" else sqrt(most)
+
+
+def possible(output: Output) -> tuple[Value, Value] | None:
+    """The least and the largest value that a statistic or a choice can have, from bounds; None where it has none."""
+    match output:
+        case MomentOutput():
+            least, most = _range(output)
+            return (least, most) if -inf < least < most < inf else None
+        case HistogramOutput(bins=bins):
+            return (_point(output, 0), _point(output, bins.size - 1)) if bins.size > 1 else None
+        case _:
+            return None
 
 
 def _from_moments(output: MomentOutput, moments: dict[tuple[int, int], float], frame: Frame) -> float:

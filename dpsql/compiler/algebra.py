@@ -234,10 +234,12 @@ AggregateKind = Literal[
 
 
 @dataclass(frozen=True, slots=True)
+End = Literal["low", "high"]
+
 class Aggregate:
     """One aggregate of a release. `condition`: FILTER. `argument` None: COUNT(*). `second`: of COVAR and CORR.
 
-    `rank`: of a quantile.
+    `rank`: of a quantile. `end`: instead of the quantile, an end of its 95 % interval.
     """
 
     kind: AggregateKind
@@ -248,6 +250,7 @@ class Aggregate:
     rank: Fraction | None = None
 
 
+    end: End | None = None
 @dataclass(frozen=True, slots=True)
 class Aggregation:
     """A private aggregation before planning: one release.

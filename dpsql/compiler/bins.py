@@ -13,7 +13,7 @@ from datetime import date, datetime, timedelta
 from fractions import Fraction
 from math import floor
 
-from dpsql.compiler.algebra import Call, Expr
+from dpsql.compiler.algebra import Call, End, Expr
 from dpsql.compiler.domains import moment
 from dpsql.compiler.keys import KeyDomain, Released, WholeNumbers, key_domain
 from dpsql.types import Kind, SqlType, Value
@@ -94,6 +94,34 @@ class ListedBins:
 
 
 Bins = NumberBins | DayBins | SecondBins | ListedBins
+
+
+def values_between(argument: Expr, bins: Bins) -> bool:
+    """Whether values may lie between the points of its bins, and count in the nearest."""
+    match bins:
+        case NumberBins(resolution=resolution):
+            return resolution != _natural(argument.type)
+        case DayBins(step=step):
+            return step > 1
+        case SecondBins():
+            return True
+        case ListedBins():
+            return False
+
+
+def edge(bins: Bins, index: int, end: End) -> Value | Fraction:
+    """Where the values that count in a bin begin or end: half a step from its point, inside the bounds."""
+    sign = -1 if end == "low" else 1
+    match bins:
+        case NumberBins(resolution=resolution, low=low, lower=lower, upper=upper):
+            return min(max((low + index) * resolution + sign * resolution / 2, lower), upper)
+        case DayBins(first=day, last=last_day, step=step):
+            return min(max(day + timedelta(days=index * step + sign * (step // 2)), day), last_day)
+        case SecondBins(first=first, last=last, step=step):
+            return min(max(bins.origin + (index * step + sign * Fraction(step, 2)) * _SECOND, first), last)
+        case ListedBins():
+            return bins.value(index)
+
 
 _SECOND = timedelta(seconds=1)
 

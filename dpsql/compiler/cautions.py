@@ -8,11 +8,12 @@ which the policy counts no more than there were before.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dpsql.compiler.algebra import Expr, Node, Scan, columns_of
 from dpsql.compiler.bind.per_unit import determine_unit
 from dpsql.compiler.bind.scope import Source
+from dpsql.compiler.histograms import Histogram
 from dpsql.compiler.plan import PlannedRelease
 from dpsql.compiler.walk import inputs
 from dpsql.dp.selection import WEIGHT_ONE
@@ -59,12 +60,22 @@ def cautions(release: PlannedRelease, known: Doubts, unit: str) -> Iterator[str]
 def rank_errors(releases: Iterable[PlannedRelease]) -> tuple[str, ...]:
     """Of values that are chosen, in place of an error bar: how many rows of a group may lie between them and the truth.
 
-    For the answer's notices; EXPLAIN says it of each choice.
+    For the answer's notices; EXPLAIN says it of each choice. Quantiles whose intervals are asked for need no word.
     """
-    found = [f"{h.name} by about {h.rank_rows:,.0f}" for r in releases for h in r.histograms if h.rank_rows]
-    if not found:
+    off = [h for r in releases for h in r.histograms if h.rank_rows and not _has_interval(h, r)]
+    if not off:
         return ()
-    return (f"Off in rank, in rows of each group: {', '.join(found)}. In smaller groups they say little.",)
+    found = ", ".join(f"{h.name} by about {h.rank_rows:,.0f}" for h in off)
+    words = f"Off in rank, in rows of each group: {found}. In smaller groups they say little."
+    if any(h.choice.wanted == "quantile" for h in off):
+        words += " dp_interval_low(...) and dp_interval_high(...) of a quantile tell its 95 % interval in values."
+    return (words,)
+
+
+def _has_interval(histogram: Histogram, release: PlannedRelease) -> bool:
+    """Whether the release has both ends of the quantile's interval."""
+    chosen = {h.choice for h in release.histograms}
+    return all(replace(histogram.choice, end=end) in chosen for end in ("low", "high"))
 
 
 def unseen_groups(releases: Iterable[PlannedRelease]) -> tuple[str, ...]:

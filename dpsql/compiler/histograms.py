@@ -15,12 +15,14 @@ from fractions import Fraction
 from math import log
 from typing import Literal
 
-from dpsql.compiler.algebra import Aggregate, Expr, canonical
-from dpsql.compiler.bins import MAX_BINS, MAX_CANDIDATES, MIN_BINS, Bins, bins_of
+from dpsql.compiler.algebra import Aggregate, End, Expr, canonical
+from dpsql.compiler.bins import MAX_BINS, MAX_CANDIDATES, MIN_BINS, Bins, bins_of, values_between
 from dpsql.compiler.shown import shown
 from dpsql.dp.mechanisms import NoisyMax
 from dpsql.dp.privacy import Accounting, noisy_max_for
 from dpsql.dp.scores import (
+    end_scores,
+    end_shift,
     extreme_scores,
     extreme_sensitivity,
     mode_scores,
@@ -40,19 +42,21 @@ Wanted = Literal["quantile", "min", "max", "mode"]
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What is counted and looked for, before its noise is known. `rank`: of a quantile."""
+    """What is counted and looked for, before its noise is known. `rank`: of a quantile. `end`: of its interval."""
 
     wanted: Wanted
     rank: Fraction
     argument: Expr
     condition: Expr | None
     bins: Bins
+    end: End | None = None
 
     @property
     def text(self) -> str:
         """What is chosen, canonically."""
         condition = "" if self.condition is None else canonical(self.condition)
-        return f"{self.wanted}({self.rank}|{canonical(self.argument)}|{condition}|{self.bins!r})"
+        end = "" if self.end is None else f"|{self.end}"
+        return f"{self.wanted}({self.rank}|{canonical(self.argument)}|{condition}|{self.bins!r}{end})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,20 +82,29 @@ class Histogram:
 
     @property
     def rank_rows(self) -> float | None:
-        """How many rows of a group may lie between the chosen value and the one asked for: of 95 %, None for MODE.
+        """How many rows of a group may lie between the chosen value and the one asked for: of 95 %.
+
+        None for MODE, and for the ends of intervals.
 
         A bin that is t worse in score is chosen with probability exp(-t / scale) at most, so all bins that are
         scale * ln(20 * bins) worse together with 1/20 (Dwork and Roth 2014, theorem 3.11).
         """
         if self.rank_error is not None:
             return self.rank_error / WEIGHT_ONE
-        if self.choice.wanted != "quantile":
+        if self.choice.wanted != "quantile" or self.choice.end is not None:
             return None
         return self.mechanism.scale / self.choice.rank.denominator / WEIGHT_ONE * log(20 * self.choice.bins.size)
+
+    @property
+    def shifted_rows(self) -> float:
+        """Of an end of an interval: how many rows from the quantile it is looked for."""
+        return end_shift(self.mechanism) / self.choice.rank.denominator / WEIGHT_ONE
 
     def scored(self, weights: Sequence[int]) -> list[int]:
         """The score of every bin of one group."""
         match self.choice.wanted:
+            case "quantile" if self.choice.end is not None:
+                return end_scores(weights, self.choice.rank, self.mechanism, upper=self.choice.end == "high")
             case "quantile":
                 return quantile_scores(weights, self.choice.rank)
             case "mode":
@@ -102,11 +115,12 @@ class Histogram:
 
 @dataclass(frozen=True, slots=True)
 class HistogramOutput:
-    """The value of the chosen bin."""
+    """The value of the chosen bin. `edge`: of an end of an interval, where the bin's values begin or end."""
 
     histogram: int
     bins: Bins
     type: SqlType
+    edge: End | None = None
 
 
 def is_choice(aggregate: Aggregate) -> bool:
@@ -120,7 +134,8 @@ def histogram_output(aggregate: Aggregate, groups: int | None, choices: list[Cho
     if made.text not in known:
         choices.append(made)
     place = known.index(made.text) if made.text in known else len(known)
-    return HistogramOutput(place, made.bins, aggregate.type)
+    edge = aggregate.end if values_between(made.argument, made.bins) else None
+    return HistogramOutput(place, made.bins, aggregate.type, edge)
 
 
 def _choice(aggregate: Aggregate, groups: int | None) -> Choice:
@@ -139,7 +154,7 @@ def _choice(aggregate: Aggregate, groups: int | None) -> Choice:
         )
     wanted: dict[str, Wanted] = {"min": "min", "max": "max", "mode": "mode"}
     rank = rank_of(aggregate.rank) if aggregate.rank is not None else Fraction(0)
-    return Choice(wanted.get(kind, "quantile"), rank, argument, aggregate.condition, bins)
+    return Choice(wanted.get(kind, "quantile"), rank, argument, aggregate.condition, bins, aggregate.end)
 
 
 def histogram(
@@ -165,4 +180,5 @@ def _name(choice: Choice) -> str:
     """What is chosen, for EXPLAIN."""
     wanted = f"quantile {float(choice.rank):.4g}" if choice.wanted == "quantile" else choice.wanted
     condition = "" if choice.condition is None else f" FILTER (WHERE {shown(choice.condition)})"
-    return f"{wanted}({shown(choice.argument)}){condition}"
+    end = "" if choice.end is None else f"{choice.end} end of "
+    return f"{end}{wanted}({shown(choice.argument)}){condition}"

@@ -15,11 +15,26 @@ group that a unit touches would move by up to one more, and a unit may touch man
   rating does, would score like all the empty bins beyond it. And without W, a group of less weight than t would score
   best beyond its other end; as it is, its median is what is found.
 - mode: the weight of the bin. Constant: 1.
+- ends of a quantile's 95 % interval: the quantile's scores, but for a rank that is s steps higher or, at the lower end,
+  lower: a W + s for a W in both terms. A public s moves with no unit. The end's outermost bin, the bound, has the larger
+  of that score and B - min((a W - s)+, (d - a) W), with a and d - a exchanged at the upper end, for a public B: terms
+  that move by a V_g and (d - a) V_g. So the bound is taken where too few rows lie on either side of the quantile to tell
+  more, as in an empty group, where no bin is better than another. Constant: max(a, d - a), as for the quantile.
 
 Why the rank error: bins beyond the true extreme are many and all score -T. A bin whose score is s below the best is
 chosen with probability at most exp(-s/scale), so all K of them with probability at most K exp(-T/scale). With
 2t = scale * ln(20 K) they win in at most 5 % of groups with weight 2t or more, and so do the bins with more than 2t
 beyond them: in 9 of 10 such groups the answer lies between the true extreme and rank 2t.
+
+Why the interval holds: where values near the quantile are spread evenly, the exponential mechanism chooses a bin more
+than t steps beyond the rank on one side with probability exp(-t/scale) / 2, and noisy max is never farther off (McKenna
+and Sheldon 2020, theorem 2). So with s = scale * ln 10 an end is on the wrong side of the quantile with probability
+1/20 at most. The end shown is the outer one of it and of the released value, whose noise is independent, so the
+interval misses only where both are on the same side: with probability (P(value below) + P(value above)) / 20, at most
+1/20 in all. With B = scale * ln K, the K bins or fewer beyond a group's last row weigh at most exp(-s/scale) = 1/10 of
+what the bound at the other end does, so an end is seldom lost among them. What this leaves out: values spread unevenly.
+Where a gap without values, or the edge of a value that many rows share, lies within a few times scale / d of the
+quantile, the emptier side has more bins to choose than its ranks deserve, and the interval misses more often.
 
 Never: a float in a score. Scores beyond +-2^62 are clamped, which cannot move two of them further apart.
 """
@@ -62,14 +77,30 @@ def mode_sensitivity(weights: L1) -> Scores:
     return Scores(weights.bound)
 
 
-def quantile_scores(weights: Sequence[int], rank: Fraction) -> list[int]:
-    """In steps of 1 / denominator of the rank."""
+def quantile_scores(weights: Sequence[int], rank: Fraction, shift: int = 0) -> list[int]:
+    """In steps of 1 / denominator of the rank; `shift` such steps are added to the rank that is looked for."""
     a, d, total = rank.numerator, rank.denominator, sum(weights)
     scores = []
     for upto, weight in zip(accumulate(weights), weights, strict=True):
         below, above = upto - weight, total - upto
-        scores.append(_clamped(-max(d * below - a * total, d * above - (d - a) * total, 0)))
+        scores.append(_clamped(-max(d * below - a * total - shift, d * above - (d - a) * total + shift, 0)))
     return scores
+
+
+def end_scores(weights: Sequence[int], rank: Fraction, mechanism: NoisyMax, *, upper: bool) -> list[int]:
+    """Of an end of the interval of the quantile, which is chosen by the same mechanism."""
+    a, d, total = rank.numerator, rank.denominator, sum(weights)
+    shift = end_shift(mechanism)
+    scores = quantile_scores(weights, rank, shift if upper else -shift)
+    outer, inner = ((d - a) * total, a * total) if upper else (a * total, (d - a) * total)
+    bound, bonus = -1 if upper else 0, math.ceil(mechanism.scale * math.log(len(weights)))
+    scores[bound] = max(scores[bound], _clamped(bonus - min(max(outer - shift, 0), inner)))
+    return scores
+
+
+def end_shift(mechanism: NoisyMax) -> int:
+    """How far in rank the ends of a quantile's 95 % interval are looked for, in steps of the scores."""
+    return math.ceil(mechanism.scale * math.log(10))
 
 
 def extreme_scores(weights: Sequence[int], rank_error: int, *, largest: bool) -> list[int]:

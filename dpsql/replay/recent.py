@@ -1,7 +1,8 @@
 """The latest answers made of stored releases alone: a dashboard that refreshes asks for the same ones again.
 
-An answer is a function of the compiled statement and of the releases it reads, so it may be kept; not where it reads
-the clock. Who may see the releases has been decided before: the ledger granted them.
+An answer, and what is said of its releases beside it, is a function of the compiled statement and of the releases it
+reads, so it may be kept; not where it reads the clock. Who may see the releases has been decided before: the ledger
+granted them.
 """
 
 from __future__ import annotations
@@ -19,26 +20,29 @@ Grant = Reservation | Release | Derived
 SIZE = 256
 MAX_ROWS = 1000
 
+Known = tuple[Relation, tuple[str, ...]]
+"""An answer, and what its releases do not tell of themselves."""
+
 
 class Recent:
     """Answers by statement and releases, the least recently kept leaving first."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._known: OrderedDict[tuple[int, tuple[Release, ...]], tuple[Compiled, Relation]] = OrderedDict()
+        self._known: OrderedDict[tuple[int, tuple[Release, ...]], tuple[Compiled, Known]] = OrderedDict()
 
-    def get(self, compiled: Compiled, granted: Mapping[str, Grant]) -> Relation | None:
+    def get(self, compiled: Compiled, granted: Mapping[str, Grant]) -> Known | None:
         key = self._key(compiled, granted)
         with self._lock:
             known = self._known.get(key) if key is not None else None
         return known[1] if known is not None else None
 
-    def keep(self, compiled: Compiled, granted: Mapping[str, Grant], relation: Relation) -> None:
+    def keep(self, compiled: Compiled, granted: Mapping[str, Grant], answer: Known) -> None:
         key = self._key(compiled, granted)
-        if key is None or len(relation.rows) > MAX_ROWS:
+        if key is None or len(answer[0].rows) > MAX_ROWS:
             return
         with self._lock:
-            self._known[key] = (compiled, relation)
+            self._known[key] = (compiled, answer)
             self._known.move_to_end(key)
             if len(self._known) > SIZE:
                 self._known.popitem(last=False)

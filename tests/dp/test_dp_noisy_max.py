@@ -18,6 +18,8 @@ from dpsql.dp.noise import choose
 from dpsql.dp.privacy import ChoiceEvent, cost_of, event_of, noisy_max_for, permitted, units_down
 from dpsql.dp.scores import (
     MAX_SCORE,
+    end_scores,
+    end_shift,
     extreme_scores,
     extreme_sensitivity,
     mode_scores,
@@ -167,6 +169,34 @@ def test_bins_beyond_the_extreme_seldom_win() -> None:
     assert inner < 1 / 19
 
 
+def test_an_end_is_looked_for_a_fixed_number_of_ranks_away() -> None:
+    """Rows of 10 steps: 23 steps of 1/2 away at scale 10. Bins share ranks, so only where the zero lies matters."""
+    mechanism = NoisyMax(10.0)
+    assert end_shift(mechanism) == 24
+    weights = [10] * 40
+    for upper in (False, True):
+        scores = end_scores(weights, Fraction(1, 2), mechanism, upper=upper)
+        assert scores.index(0) == (21 if upper else 18)
+        inner = slice(1, -1)
+        assert scores[inner] == quantile_scores(weights, Fraction(1, 2), 24 if upper else -24)[inner]
+
+
+@pytest.mark.parametrize("upper", [False, True])
+@pytest.mark.parametrize("rank", [Fraction(1, 10), Fraction(1, 2), Fraction(9, 10)])
+def test_the_end_of_a_light_group_is_the_bound(rank: Fraction, upper: bool) -> None:
+    """In at least 9 of 10 answers, by the exact weights of the exponential mechanism; a heavy group's hardly ever."""
+    mechanism, bins = NoisyMax(1000.0), 4096
+
+    def bound(weights: Sequence[int]) -> float:
+        scores = end_scores(weights, rank, mechanism, upper=upper)
+        odds = [math.exp((s - max(scores)) / mechanism.scale) for s in scores]
+        return odds[-1 if upper else 0] / math.fsum(odds)
+
+    assert bound([0] * bins) > 0.9
+    assert bound([0] * 2000 + [100] + [0] * (bins - 2001)) > 0.8
+    assert bound([100] * bins) < 1e-6
+
+
 def test_huge_weights_are_clamped() -> None:
     assert quantile_scores([2**62, 2**62], Fraction(1, 10_000)) == [0, -(2**62)]
     assert mode_scores([2**70]) == [MAX_SCORE]
@@ -190,6 +220,14 @@ SCORERS: dict[str, tuple[Scored, Callable[[L1], Scores]]] = {
             lambda c, rank=rank: quantile_sensitivity(c, rank),  # type: ignore[misc]
         )
         for rank in RANKS
+    },
+    **{
+        f"{'high' if upper else 'low'} end of quantile {rank}": (
+            lambda w, rank=rank, upper=upper: end_scores(w, rank, NoisyMax(1.5), upper=upper),  # type: ignore[misc]
+            lambda c, rank=rank: quantile_sensitivity(c, rank),  # type: ignore[misc]
+        )
+        for rank in RANKS
+        for upper in (False, True)
     },
     "max": (lambda w: extreme_scores(w, 3, largest=True), extreme_sensitivity),
     "min": (lambda w: extreme_scores(w, 3, largest=False), extreme_sensitivity),
@@ -228,6 +266,38 @@ def test_one_unit_moves_scores_and_choices_by_no_more_than_declared(name: str) -
         assert loss <= float(event.epsilon) * (1 + 1e-9)
         reached = max(reached, moved / declared.bound)
     assert reached == 1
+
+
+def _shifted_by_a_share(weights: Sequence[int]) -> list[int]:
+    """A tenth of the group's rows instead of a fixed number."""
+    return quantile_scores(weights, Fraction(1, 2), sum(weights) // 5)
+
+
+def _no_further_than_all(weights: Sequence[int]) -> list[int]:
+    """The rank that is looked for stops at the group's last row."""
+    total = sum(weights)
+    return quantile_scores(weights, Fraction(1, 2), min(3, total))
+
+
+def _bound_for_few_rows(weights: Sequence[int]) -> list[int]:
+    """The bound's score falls with all rows instead of those on one side."""
+    scores = quantile_scores(weights, Fraction(1, 2), 3)
+    return [*scores[:-1], max(scores[-1], 20 - 2 * sum(weights))]
+
+
+@pytest.mark.parametrize("broken", [_shifted_by_a_share, _no_further_than_all, _bound_for_few_rows])
+def test_mutant_ends_move_by_more(broken: Scored) -> None:
+    """What a shift that is not public, or a bound's score that is not one of ranks, would break."""
+    over = 0
+    for seed in range(300):
+        without, added = worlds(seed)
+        total = sum(map(sum, added)) - sum(map(sum, without))
+        moved = sum(
+            max(abs(x - y) for x, y in zip(broken(a), broken(b), strict=True))
+            for a, b in zip(without, added, strict=True)
+        )
+        over += moved > total
+    assert over
 
 
 def test_mutant_rounded_scores_move_by_more_over_many_groups() -> None:

@@ -95,7 +95,7 @@ class Shop:
     def is_derived(self, text: str, user: str = "alice", **settings: Any) -> bool:
         """Whether it is answered without a new measurement, by derivation."""
         notices = self.ask(text, user, **settings).notices
-        return notices[0].startswith("Derived from")
+        return notices[-1].startswith("Derived from")
 
     def fresh(self, text: str) -> Answer:
         """The answer of a measurement of its own."""
