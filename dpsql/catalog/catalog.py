@@ -14,6 +14,7 @@ from typing import cast
 from sqlglot import exp
 
 from dpsql.backends import Cancel
+from dpsql.catalog.activity import stopped
 from dpsql.catalog.context import Context
 from dpsql.catalog.database import Database
 from dpsql.catalog.memory import Memory
@@ -28,7 +29,7 @@ from dpsql.pgwire.oids import ARRAY_OF, KIND_OF, OID_OF, VECTORS
 from dpsql.pgwire.values import WireValue
 from dpsql.policy.schema import Schema
 from dpsql.remainder.forms import interval_of
-from dpsql.types import TEXT, Column, Description, Kind, Relation, SqlType, Value
+from dpsql.types import BOOL, TEXT, Column, Description, Kind, Relation, SqlType, Value
 
 _KINDS = {
     "BOOLEAN": Kind.BOOL,
@@ -119,7 +120,7 @@ class Catalog:
         tree = self._tree(text)
         types = _parameter_types(tree, parameter_types)
         query = self._rewritten(text, tree, context, (None,) * len(types))
-        return Description(types, _columns(tree, self._visible.database().columns(query)))
+        return Description(types, _answering(query, _columns(tree, self._visible.database().columns(query))))
 
     def answer(
         self,
@@ -132,8 +133,9 @@ class Catalog:
         tree = self._tree(text)
         query = self._rewritten(text, tree, context, [value for _, value in parameters])
         found = self._visible.database().run(query, self._user, cancel, context.timeout)
-        columns = _columns(tree, found.columns)
-        return Relation(columns, tuple(tuple(map(_value, row, columns)) for row in found.rows))
+        rows = stopped(found.rows, query.stops, context)
+        columns = _answering(query, _columns(tree, found.columns))
+        return Relation(columns, tuple(tuple(map(_value, row, columns)) for row in rows))
 
     def _rewritten(self, text: str, tree: exp.Query, context: Context, parameters: Sequence[WireValue]) -> Rewritten:
         query = self._visible.fixed.get(text)
@@ -205,6 +207,12 @@ def _columns(tree: exp.Query, described: tuple[tuple[str, str], ...]) -> tuple[C
     # A star over something unknown leaves no way to say which column is which.
     types = known if len(known) == len(described) else [None] * len(described)
     return tuple(Column(name, _type(duckdb, type)) for (name, duckdb), type in zip(described, types, strict=True))
+
+
+def _answering(query: Rewritten, columns: tuple[Column, ...]) -> tuple[Column, ...]:
+    """Columns that stop sessions say whether they did."""
+    places = {len(columns) + place for place, _ in query.stops}
+    return tuple(Column(c.name, BOOL) if at in places else c for at, c in enumerate(columns))
 
 
 def _type(duckdb: str, oid: int | None) -> SqlType:

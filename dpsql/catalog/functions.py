@@ -65,6 +65,9 @@ SESSION = words(
 )
 """Functions that say something of the session."""
 
+STOP = words("pg_cancel_backend pg_terminate_backend")
+"""Functions that stop a session; see `activity`."""
+
 CLOCK = words("now current_timestamp current_date")
 """Functions that say another thing at another time."""
 

@@ -14,9 +14,10 @@ from uuid import UUID
 
 from sqlglot import exp
 
+from dpsql.catalog.activity import ACTIVITY, Stops, activity, number, stops
 from dpsql.catalog.context import Context
 from dpsql.catalog.expressions import expression
-from dpsql.catalog.functions import CLOCK, PLAIN, PREFIX, SESSION, words
+from dpsql.catalog.functions import CLOCK, PLAIN, PREFIX, SESSION, STOP, words
 from dpsql.catalog.own import as_query
 from dpsql.catalog.routing import function_name, is_cte, relation, schema_of
 from dpsql.catalog.session_values import session_value
@@ -32,13 +33,15 @@ from dpsql.types import Interval
 class Rewritten:
     """DuckDB's SQL, and the relations that it reads.
 
-    `fixed`: the same for every session and call. `lasting`: its rows are the same at any time.
+    `fixed`: the same for every session and call. `lasting`: its rows are the same at any time. `stops`: the columns
+    that stop sessions.
     """
 
     sql: str
     relations: frozenset[tuple[str, str]]
     fixed: bool
     lasting: bool
+    stops: Stops = ()
 
 
 def rewrite(tree: exp.Query, context: Context, database: str, parameters: Sequence[WireValue]) -> Rewritten:
@@ -46,13 +49,15 @@ def rewrite(tree: exp.Query, context: Context, database: str, parameters: Sequen
     tree = tree.copy()
     relations, fixed, lasting = _needs(tree)
     _name_outputs(tree)
+    asked = stops(tree)
 
     def meaning(node: exp.Expr) -> exp.Expr:
-        return expression(session_value(_unqualified(_parameter(node, parameters)), context, database))
+        known = _unqualified(_parameter(node, parameters))
+        return number(known) if function_name(known) in STOP else expression(session_value(known, context, database))
 
     tree = _everywhere(tree, meaning)
     tree = _everywhere(tree, lambda node: _checked(_source(node, context)))
-    return Rewritten(tree.sql(dialect="duckdb"), relations, fixed, lasting)
+    return Rewritten(tree.sql(dialect="duckdb"), relations, fixed, lasting, asked)
 
 
 def _needs(tree: exp.Query) -> tuple[frozenset[tuple[str, str]], bool, bool]:
@@ -63,6 +68,9 @@ def _needs(tree: exp.Query) -> tuple[frozenset[tuple[str, str]], bool, bool]:
         name = function_name(node)
         if isinstance(node, exp.Table) and isinstance(node.this, exp.Identifier) and not is_cte(node):
             found = relation(node)
+            if found is not None and (found.schema, found.name) == ACTIVITY:
+                fixed = lasting = False
+                continue
             fixed = fixed and found is not None
             relations |= {(found.schema, found.name)} if found is not None else set()
         elif isinstance(node, exp.Parameter) or name in SESSION:
@@ -178,8 +186,10 @@ def _source(node: exp.Expr, context: Context) -> exp.Expr:
 
 
 def _view(node: exp.Table, context: Context) -> exp.Expr | None:
-    """A view of schema dpsql with its rows of now."""
+    """The user's sessions, or a view of schema dpsql, with its rows of now."""
     name = name_of(node.this)
+    if (schema_of(node), name) == ACTIVITY and not is_cte(node):
+        return activity(context).subquery(alias=node.alias or name)
     if schema_of(node) != OWN_SCHEMA or name not in context.views:
         return None
     return as_query(context.views[name]()).subquery(alias=node.alias or name)

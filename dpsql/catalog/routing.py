@@ -12,7 +12,7 @@ from functools import lru_cache
 
 from sqlglot import exp
 
-from dpsql.catalog.functions import MACROS, SESSION, words
+from dpsql.catalog.functions import MACROS, SESSION, STOP, words
 from dpsql.catalog.own import COLUMNS
 from dpsql.catalog.snapshot import PG_CATALOG, SCHEMAS, CatalogRelation, snapshot
 from dpsql.compiler.parse import name_of, parse
@@ -114,7 +114,7 @@ def relation(table: exp.Table) -> CatalogRelation | None:
 
 def _asks_session(tree: exp.Query) -> bool:
     """Whether a query without any table calls a function of the session or of the catalog."""
-    return any(function_name(node) in SESSION | MACROS for node in tree.find_all(exp.Func, exp.Column, exp.Cast))
+    return any(function_name(node) in SESSION | MACROS | STOP for node in tree.find_all(exp.Func, exp.Column, exp.Cast))
 
 
 _REG_TYPES = words("regclass regtype regproc regnamespace regrole")

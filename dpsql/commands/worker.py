@@ -19,6 +19,7 @@ from pathlib import Path
 from ssl import SSLError
 from typing import Final
 
+from dpsql.catalog.context import OwnSessions
 from dpsql.commands.numbers import numbers
 from dpsql.commands.reload import Current, Prepared, begin
 from dpsql.commands.running import log_to_stderr
@@ -35,6 +36,7 @@ from dpsql.server.guests import Invited
 from dpsql.server.limits import Limits
 from dpsql.server.link import Body, Link, open_link, refusal
 from dpsql.server.listen import Peers, Server
+from dpsql.server.roster import written
 from dpsql.server.supervisor import CANCEL_PATIENCE
 from dpsql.server.tls import Certificate
 from dpsql.session.session import Session
@@ -96,8 +98,10 @@ def make_server(
 ) -> Server:
     """A server for an engine, not yet listening."""
 
-    def session(user: str, database: str, parameters: tuple[tuple[str, str], ...], pid: int) -> Session:
-        return Session(engine, user, database, parameters, pid)
+    def session(
+        user: str, database: str, parameters: tuple[tuple[str, str], ...], pid: int, sessions: OwnSessions
+    ) -> Session:
+        return Session(engine, user, database, parameters, pid, sessions)
 
     def users() -> Mapping[str, str]:
         return {name: user.password for name, user in engine.policy.users.items() if user.password is not None}
@@ -179,6 +183,10 @@ class _Worker:
                 return {"numbers": await asyncio.to_thread(numbers, self._serving)}
             case {"do": "cancel", "pid": int(pid), "secret": str(secret)} if self._server is not None:
                 await self._server.cancel(CancelRequest(pid, bytes.fromhex(secret)))
+            case {"do": "sessions", "user": str(user)} if self._server is not None:
+                return {"sessions": written(self._server.roster.of(user))}
+            case {"do": "stop", "user": str(user), "pid": int(pid), "end": bool(end)} if self._server is not None:
+                return {"stopped": await self._server.roster.stop(user, pid, end=end)}
         return {}
 
     @property
@@ -198,7 +206,7 @@ class _Worker:
         assert self._link is not None
         limits = Limits()
         limits = replace(limits, pending=-(-limits.pending // workers))
-        peers = Peers(number, Invited(self._link), self._forward, self._left)
+        peers = Peers(number, Invited(self._link), self._forward, self._ask, self._left)
         self._server = make_server(self._current, ("", 0), limits, peers)
         settle()
         receive(self._over, self._server.adopt, self.stopped.set)
@@ -225,6 +233,13 @@ class _Worker:
             question: Body = {"do": "cancel", "pid": request.pid, "secret": request.secret.hex()}
             with suppress(ConnectionError, TimeoutError):
                 await self._link.ask(question, 2 * CANCEL_PATIENCE)
+
+    async def _ask(self, question: Body) -> Body:
+        """What the parent knows of a user's sessions; nothing if it is gone."""
+        if self._link is not None:
+            with suppress(ConnectionError, TimeoutError):
+                return await self._link.ask(question, 2 * CANCEL_PATIENCE)
+        return {}
 
     def _left(self) -> None:
         if self._link is not None:

@@ -26,6 +26,7 @@ from dpsql.server.guests import Alone
 from dpsql.server.limits import Limits, Seats
 from dpsql.server.login import GoneError, Identity, Login
 from dpsql.server.ports import Places, SessionFactory, SessionLike, Users
+from dpsql.server.roster import Ask, Mine, Roster
 from dpsql.server.tls import Certificate
 from dpsql.server.workers import Inbox, Turn, Workers
 
@@ -45,13 +46,14 @@ Forward = Callable[[m.CancelRequest], Awaitable[None]]
 class Peers:
     """What a worker among several has to do with the others.
 
-    `number` is its own; `forward` takes the CancelRequests that are for another one, `left` is called for each client
-    that has gone.
+    `number` is its own; `forward` takes the CancelRequests that are for another one, `ask` asks of the sessions that a
+    user has in all of them, `left` is called for each client that has gone.
     """
 
     number: int
     places: Places
     forward: Forward
+    ask: Ask
     left: Callable[[], None]
 
 
@@ -77,6 +79,8 @@ class Server:
         """What new connections are encrypted with; may be replaced at any time."""
         self._limits = Limits() if limits is None else limits
         self._workers = Workers(self._limits.workers)
+        self.roster = Roster(self._workers.cancel)
+        """The sessions that are open here."""
         self._keys = CancelKeys(0 if peers is None else peers.number)
         self._peers = peers
         self._places: Places = Alone(self._limits) if peers is None else peers.places
@@ -214,16 +218,22 @@ class Server:
 
     async def _session(self, channel: Channel, connection: Connection, identity: Identity) -> None:
         keys = self._keys.issue()
-        make = partial(self._session_factory, identity.user, identity.database, identity.parameters, keys.pid)
+        ask = None if self._peers is None else self._peers.ask
+        mine = Mine(self.roster, identity.user, number_of(keys.pid), ask)
+        make = partial(self._session_factory, identity.user, identity.database, identity.parameters, keys.pid, mine)
         try:
             session = await self._workers.run(make)
             self._keys.open(keys, session)
             greeting = (*session.greeting(), keys, m.ReadyForQuery("I"))
             channel.write(b"".join(map(connection.send, greeting)))
             inbox = Inbox(connection, session)
-            while (event := await self._next(channel, inbox)) is not None:
-                await self._answer(channel, Turn(connection, session, event), session)
-                inbox.answered()
+            application = dict(identity.parameters).get("application_name", "")
+            task = cast("asyncio.Task[None]", asyncio.current_task())
+            with self.roster.entered(identity.user, keys.pid, application, session, task) as entry:
+                while (event := await self._next(channel, inbox)) is not None:
+                    with entry.at_work():
+                        await self._answer(channel, Turn(connection, session, event), session)
+                    inbox.answered()
         finally:
             self._keys.revoke(keys)
 

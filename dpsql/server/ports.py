@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Protocol
 
+from dpsql.catalog.context import OwnSessions
 from dpsql.pgwire.messages import BackendMessage, SessionMessage
 
 
@@ -35,10 +36,13 @@ class SessionLike(Protocol):
 class SessionFactory(Protocol):
     """Makes the session of a user who has proved who they are; Rejected ends the connection with that error.
 
-    `parameters` are those of the StartupMessage, `pid` the number that the client knows the session by.
+    `parameters` are those of the StartupMessage, `pid` the number that the client knows the session by, `sessions` all
+    that the user has open.
     """
 
-    def __call__(self, user: str, database: str, parameters: tuple[tuple[str, str], ...], pid: int) -> SessionLike: ...
+    def __call__(
+        self, user: str, database: str, parameters: tuple[tuple[str, str], ...], pid: int, sessions: OwnSessions, /
+    ) -> SessionLike: ...
 
 
 class Places(Protocol):

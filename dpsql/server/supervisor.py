@@ -221,9 +221,10 @@ class Supervisor:
 
     async def _asked(self, number: int, question: Body) -> Body:
         """`left`: a client has gone. `enter`, `leave`: a user's session wants a place, or gives it back. `cancel`:
-        another worker's client wants to stop its statement.
+        another worker's client wants to stop its statement. `sessions`, `stop`: a user asks for all of theirs, or
+        stops one.
 
-        The answer to that is the same whatever came of it, so that it tells nobody which keys are right.
+        The answer to `cancel` is the same whatever came of it, so that it tells nobody which keys are right.
         """
         match question:
             case {"do": "left"} if number in self._running:
@@ -238,7 +239,19 @@ class Supervisor:
             case {"do": "cancel", "pid": int(pid)} if (worker := self._running.get(number_of(pid))) is not None:
                 with suppress(ConnectionError, TimeoutError):
                     await worker.link.ask(question, CANCEL_PATIENCE)
+            case {"do": "stop", "pid": int(pid)} if (worker := self._running.get(number_of(pid))) is not None:
+                with suppress(ConnectionError, TimeoutError):
+                    return await worker.link.ask(question, CANCEL_PATIENCE)
+            case {"do": "sessions"}:
+                return {"sessions": await self._told_by_all(question, "sessions")}
         return {}
+
+    async def _told_by_all(self, question: Body, name: str) -> list[object]:
+        """What the workers' lists of that name hold; those that do not answer in time are left out."""
+        asked = (worker.link.ask(question, CANCEL_PATIENCE) for worker in self.workers)
+        answers = await asyncio.gather(*asked, return_exceptions=True)
+        lists = (answer.get(name) for answer in answers if isinstance(answer, dict))
+        return [each for found in lists if isinstance(found, list) for each in found]
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Literal, Protocol
 
-from dpsql.catalog.context import Context
+from dpsql.catalog.context import Context, NoSessions, OwnSessions
 from dpsql.errors import CANCELLED, Rejected
 from dpsql.pgwire.values import WireValue
 from dpsql.types import Again, Answer, Description, Mechanism, Parameters, Relation, Settings, SqlType
@@ -23,6 +23,8 @@ __all__ = [
     "Description",
     "Engine",
     "Mechanism",
+    "NoSessions",
+    "OwnSessions",
     "Parameters",
     "Settings",
     "WireParameters",

@@ -17,7 +17,7 @@ from dpsql.pgwire.messages import BINARY_FORMAT, BackendMessage, SessionMessage
 from dpsql.pgwire.values import decode_value, formats
 from dpsql.session import copy, replies, settings, startup
 from dpsql.session.memory import Memory
-from dpsql.session.ports import CancelToken, Engine, WireParameters
+from dpsql.session.ports import CancelToken, Engine, NoSessions, OwnSessions, WireParameters
 from dpsql.session.prepared import Portal, Prepared, Result
 from dpsql.session.run import prepare, run
 from dpsql.session.state import State
@@ -31,11 +31,18 @@ class Session:
     """Raises Rejected on creation for a startup parameter that is not allowed."""
 
     def __init__(
-        self, engine: Engine, user: str, database: str, parameters: Iterable[tuple[str, str]] = (), pid: int = 0
+        self,
+        engine: Engine,
+        user: str,
+        database: str,
+        parameters: Iterable[tuple[str, str]] = (),
+        pid: int = 0,
+        sessions: OwnSessions | None = None,
     ) -> None:
         values = startup.settings(engine.parameters, user, parameters)
         engine.check_settings(user, settings.for_engine(values))
-        self._state = State(engine, engine.catalog(user), user, database, pid, values, Transaction(values))
+        others = NoSessions() if sessions is None else sessions
+        self._state = State(engine, engine.catalog(user), user, database, pid, values, Transaction(values), others)
         self._reported = settings.reported(values)
         self._skipping = False
         self._memory = Memory()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from dpsql.pgwire.messages import BackendMessage
-from dpsql.session.ports import CancelToken, Catalog, Context, Engine
+from dpsql.session.ports import CancelToken, Catalog, Context, Engine, OwnSessions
 from dpsql.session.prepared import Portals, Statements
 from dpsql.session.settings import Values, for_engine
 from dpsql.session.transaction import Transaction
@@ -15,7 +15,8 @@ from dpsql.session.transaction import Transaction
 class State:
     """`user` is who logged in, for ever; `defaults` are the settings as the session began.
 
-    `block` says that several statements of one Query run as one implicit transaction. `pending` are notices to send.
+    `sessions` are all that the user has open. `block` says that several statements of one Query run as one implicit
+    transaction. `pending` are notices to send.
     """
 
     engine: Engine
@@ -25,6 +26,7 @@ class State:
     pid: int
     defaults: Values
     transaction: Transaction
+    sessions: OwnSessions
     statements: Statements = field(default_factory=Statements)
     portals: Portals = field(default_factory=Portals)
     cancel: CancelToken = field(default_factory=CancelToken)
@@ -36,4 +38,4 @@ class State:
         views = {name.removeprefix("dpsql."): relation for name, relation in found.items()}
         values = self.transaction.values
         timeout = for_engine(values).statement_timeout
-        return Context(self.user, self.database, self.pid, values, views, timeout)
+        return Context(self.user, self.database, self.pid, values, views, timeout, self.sessions)

@@ -223,6 +223,26 @@ def test_cancel(clean: Proxy) -> None:
         assert ask(alice, "SELECT 1") == [(1,)]
 
 
+def test_another_session_cancels_and_ends(clean: Proxy) -> None:
+    """As SQL Lab's stop button does it."""
+    slow = "SELECT COUNT(*) FROM " + ", ".join(f"shops s{i}" for i in range(16))
+    with client(clean) as alice, client(clean) as second, client(clean, "bob") as bob:
+        [(pid,)] = ask(alice, "SELECT pg_backend_pid()")
+        assert pid == alice.info.backend_pid
+        for end, function in ((False, "pg_cancel_backend"), (True, "pg_terminate_backend")):
+            found: list[object] = []
+            thread = threading.Thread(target=lambda: found.append(clean.refusal(alice, slow).sqlstate))  # noqa: B023
+            thread.start()
+            time.sleep(0.5)
+            stop = f"SELECT {function}(pid) FROM pg_stat_activity WHERE pid='{pid}'"
+            assert ask(bob, stop) == []
+            assert ask(second, stop) == [(True,)]
+            thread.join(10)
+            assert found == ["57P01" if end else "57014"]
+        assert clean.refusal(second, f"SELECT pg_terminate_backend({bob.info.backend_pid})").sqlstate == "42501"
+        assert ask(bob, "SELECT 1") == [(1,)]
+
+
 def test_a_slow_statement_does_not_stop_others(clean: Proxy) -> None:
     slow = "SELECT COUNT(*) FROM " + ", ".join(f"shops s{i}" for i in range(16))
     with client(clean) as alice, client(clean, "bob") as bob:

@@ -159,6 +159,47 @@ def test_wrong_keys_cancel_nothing_on_any_worker(proxy: Proxy) -> None:
         assert found == ["the catalog query took too long"]
 
 
+def test_sessions_of_ones_own_are_seen_and_stopped(proxy: Proxy) -> None:
+    """From any worker: those of one user, and of nobody else."""
+    with ExitStack() as stack:
+        clients = one_of_each(proxy, stack)
+        others = [stack.enter_context(client(proxy, "bob")) for _ in range(2 * WORKERS)]
+        pids = {one.info.backend_pid for one in clients}
+        for one in clients:
+            assert {pid for (pid,) in ask(one, "SELECT pid FROM pg_stat_activity")} >= pids
+            seen = ask(one, "SELECT state FROM pg_stat_activity WHERE pid = pg_backend_pid()")
+            assert seen == [("active",)]
+            assert not {p for (p,) in ask(one, "SELECT pid FROM pg_stat_activity")} & {
+                o.info.backend_pid for o in others
+            }
+        asker, *stopped = clients
+        for one in stopped:
+            pid, failures = one.info.backend_pid, list[object]()
+            thread = threading.Thread(target=lambda: failures.append(proxy.refusal(one, SLOW).sqlstate))  # noqa: B023
+            thread.start()
+            active = f"SELECT 1 FROM pg_stat_activity WHERE pid = {pid} AND state = 'active'"
+            assert wait_for(lambda: bool(ask(asker, active)))  # noqa: B023
+            assert ask(asker, f"SELECT pg_cancel_backend({pid})") == [(True,)]
+            thread.join(10)
+            assert failures == ["57014"]
+            assert ask(one, "SELECT 1") == [(1,)]
+            assert ask(asker, f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid='{pid}'") == [(True,)]
+            assert wait_for(lambda: not ask(asker, f"SELECT 1 FROM pg_stat_activity WHERE pid = {pid}"))  # noqa: B023
+            with pytest.raises(psycopg.errors.AdminShutdown):
+                one.execute("SELECT 1")
+
+
+def test_sessions_of_others_are_not(proxy: Proxy) -> None:
+    with client(proxy) as alice, client(proxy, "bob") as bob:
+        said = set()
+        for pid in (bob.info.backend_pid, bob.info.backend_pid ^ 1, bob.info.backend_pid ^ 1 << 25, 63 << 25, 0):
+            for function in ("pg_cancel_backend", "pg_terminate_backend"):
+                error = proxy.refusal(alice, f"SELECT {function}({pid})")
+                said.add((error.sqlstate, str(error.diag.message_primary).replace(str(pid), "N")))
+        assert said == {("42501", "you have no session N")}
+        assert ask(bob, "SELECT 1") == [(1,)]
+
+
 def kill(proxy: Proxy, number: int) -> None:
     """Kills a worker, and waits until another one has its place."""
     old = processes(proxy)[number]

@@ -23,6 +23,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
+from dpsql.catalog.context import OwnSessions
 from dpsql.errors import DpsqlError, Rejected
 from dpsql.pgwire import messages as m
 from dpsql.pgwire import values
@@ -46,6 +47,7 @@ class FakeSession:
     database: str
     parameters: tuple[tuple[str, str], ...]
     pid: int
+    mine: OwnSessions
     cancelled: threading.Event = field(default_factory=threading.Event)
     sleeping: threading.Event = field(default_factory=threading.Event)
     statements: dict[str, m.Parse] = field(default_factory=dict)
@@ -194,10 +196,12 @@ def serving(tls: Certificate | None = None, limits: Limits | None = None) -> Ite
     """A server on a free port of this machine, stopped at the end."""
     sessions: list[FakeSession] = []
 
-    def make(user: str, database: str, parameters: tuple[tuple[str, str], ...], pid: int) -> FakeSession:
+    def make(
+        user: str, database: str, parameters: tuple[tuple[str, str], ...], pid: int, mine: OwnSessions
+    ) -> FakeSession:
         if database == "nowhere":
             raise Rejected('database "nowhere" does not exist', sqlstate="3D000")
-        sessions.append(FakeSession(user, database, parameters, pid))
+        sessions.append(FakeSession(user, database, parameters, pid, mine))
         return sessions[-1]
 
     server = Server(make, lambda: USERS, ("127.0.0.1", 0), tls, limits)
