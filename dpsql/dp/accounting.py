@@ -89,11 +89,15 @@ def epsilon_from_rho(rho: Fraction, delta: Decimal) -> Decimal:
     if rho == 0:
         return Decimal(0)
     _require_pair("rho", rho, delta)
-    exact, log_delta = float(rho), math.log(delta)
-    m = _argmax(lambda m: math.log1p(1 / m) + (log_delta + math.log1p(m)) / m - (1 + m) * exact)
+    m, _ = _least_epsilon(float(rho), math.log(delta))
     gain, loss = _exact_terms(m, delta)
     epsilon = (1 + Fraction(m)) * Fraction(rho) - gain + loss
     return amount(max(0, units_up(epsilon + _GUARD)))
+
+
+def near_epsilon(rho: Fraction, delta: Decimal) -> float:
+    """`epsilon_from_rho` in floats, relative error below 1e-12: to show, never to gate."""
+    return _least_epsilon(float(rho), math.log(delta))[1]
 
 
 def share_of_statement(accounting: Accounting, epsilon: Decimal, delta: Decimal, key_delta_share: Decimal) -> Fraction:
@@ -149,6 +153,16 @@ def _argmax(value: Callable[[float], float]) -> float:
         else:
             high = right
     return math.exp((low + high) / 2)
+
+
+def _least_epsilon(rho: float, log_delta: float) -> tuple[float, float]:
+    """The m = alpha - 1 of the least epsilon for rho, and that epsilon."""
+
+    def negative(m: float) -> float:
+        return math.log1p(1 / m) + (log_delta + math.log1p(m)) / m - (1 + m) * rho
+
+    m = _argmax(negative)
+    return m, -negative(m)
 
 
 def _exact_terms(m: float, delta: Decimal) -> tuple[Fraction, Fraction]:

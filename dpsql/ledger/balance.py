@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
-from decimal import ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
+from decimal import ROUND_HALF_EVEN, Decimal
 from fractions import Fraction
 from functools import lru_cache
 from typing import Final
 from zoneinfo import ZoneInfo
 
-from dpsql.dp.accounting import Limits, epsilon_from_rho, limits, rho_from_epsilon
+from dpsql.dp.accounting import Limits, epsilon_from_rho, limits, near_epsilon, rho_from_epsilon
 from dpsql.dp.privacy import UNITS
 from dpsql.ledger.clock import SECOND
 from dpsql.ledger.model import BudgetExhausted, LimitsOf, Spending
@@ -26,6 +26,8 @@ from dpsql.types import COST_UNIT, Cost
 
 _NOTHING: Final = Decimal(0)
 _FINE: Final = Decimal("1e-6")
+_LEAST_SURE, _UNSURE = 0.01, 1e-8
+"""From the first on, epsilons that differ by the second have rhos that differ by far more than a unit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,11 +143,13 @@ def _left(most: Limits, spent: Cost, delta: Decimal) -> Decimal:
     left = Fraction(most.rho - spent.rho, UNITS)
     if left <= 0:
         return _NOTHING
-    exact = epsilon_from_rho(left, delta)
-    near = exact.quantize(_FINE, ROUND_HALF_EVEN)
-    if near > 0 and rho_from_epsilon(near, delta) <= left:
-        return near
-    return max(_NOTHING, exact.quantize(_FINE, ROUND_FLOOR) - _FINE)
+    rough = near_epsilon(left, delta)
+    near = Decimal(rough).quantize(_FINE, ROUND_HALF_EVEN)
+    if rough > _LEAST_SURE and abs(float(near) - rough) > _UNSURE:
+        fits = near < rough
+    else:
+        fits = near > 0 and rho_from_epsilon(near, delta) <= left
+    return near if fits else max(_NOTHING, near - _FINE)
 
 
 def in_epsilon(error: BudgetExhausted, balance: Balance) -> BudgetExhausted:

@@ -22,6 +22,7 @@ from dpsql.errors import CANCELLED, OUT_OF_RANGE, TOO_COMPLEX, Failed, Rejected
 from dpsql.remainder.deadlines import Watchdog
 from dpsql.remainder.forms import as_select, as_table, given, readable
 from dpsql.remainder.functions import decode_error, install
+from dpsql.remainder.plain import passed_on
 from dpsql.types import Kind, Relation
 
 _SETTINGS: dict[str, str] = {
@@ -75,6 +76,9 @@ class Pool:
         Raises Rejected for what Postgres would report (22012, 22003, ...), 57014 on timeout or `cancel`, 53200 and
         54000 at the limits; Failed for anything else.
         """
+        known = passed_on(remainder, inputs)
+        if known is not None and len(known.rows) <= self._max_rows:
+            return known
         with self._engine() as engine:
             for name in remainder.relations:
                 if name not in inputs and name not in engine.loaded:
@@ -138,8 +142,8 @@ def _with_inputs(remainder: Remainder, inputs: Mapping[str, Relation]) -> tuple[
     definitions, parameters = [], []
     for name in remainder.relations:
         if name in inputs:
-            select, values = as_select(inputs[name])
-            definitions.append(f"{quote_name(name)} AS MATERIALIZED ({select})")
+            select, values = as_select(_read(inputs[name], remainder.sql))
+            definitions.append(f"{quote_name(name)} AS ({select})")
             parameters += values
     asked = readable(remainder.sql, [column.type.kind is Kind.INTERVAL for column in remainder.columns])
     if not definitions:
@@ -147,6 +151,15 @@ def _with_inputs(remainder: Remainder, inputs: Mapping[str, Relation]) -> tuple[
     head = "WITH " + ", ".join(definitions)
     more = asked.removeprefix("WITH ")
     return f"{head}{' ' if more == asked else ', '}{more}", parameters
+
+
+def _read(relation: Relation, sql: str) -> Relation:
+    """The relation's columns that the text may name, or one, for its rows: each is a parameter, and planned."""
+    places = [i for i, column in enumerate(relation.columns) if quote_name(column.name) in sql] or [0]
+    if len(places) == len(relation.columns):
+        return relation
+    rows = tuple(tuple(row[i] for i in places) for row in relation.rows)
+    return Relation(tuple(relation.columns[i] for i in places), rows)
 
 
 def explained(error: duckdb.Error) -> Rejected | Failed:

@@ -11,9 +11,11 @@ from pathlib import Path
 import pytest
 from catalog_fakes import CONTEXT, SCHEMA
 
+from dpsql.catalog import routing
 from dpsql.catalog.catalog import Catalog, Catalogs
 from dpsql.catalog.functions import DEFINITIONS
 from dpsql.catalog.own import MOST_VALUES, column_rows
+from dpsql.catalog.routing import Route
 from dpsql.catalog.rows import oid_of, rows_for, table_oid
 from dpsql.catalog.snapshot import snapshot
 from dpsql.compiler import kinds
@@ -251,6 +253,22 @@ def traced() -> list[kinds.Select]:
     lines = ["\n".join(line for line in text.splitlines() if not line.startswith("-- =====")) for text in texts]
     found = [getattr(statement, "query", statement) for text in lines for statement in split(text)]
     return [query for query in found if isinstance(query, kinds.Select)]
+
+
+def test_words_alone_decide_as_names_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A text without any word of the catalog's is not parsed: it would not be the catalog's."""
+    texts = [statement.text for statement in traced()]
+    by_words = [decided(text) for text in texts]
+    monkeypatch.setattr(routing, "_telling", lambda: frozenset({"select", "from"}))
+    assert [decided(text) for text in texts] == by_words
+    assert {Route.CATALOG, Route.ENGINE} <= set(by_words)
+
+
+def decided(text: str) -> Route | str:
+    try:
+        return routing.route.__wrapped__(text).route
+    except Rejected as error:
+        return error.message
 
 
 def test_traced_catalog_statements_are_answered(catalog: Catalog) -> None:

@@ -85,7 +85,7 @@ def test_init_verify_show(tmp_path: Path) -> None:
         "user alice (role analyst)",
         "  budget  epsilon 1, delta 1e-6",
         "  spent   epsilon 0.642938 (rho 0.01 of 0.0229375), delta for keys 7e-15",
-        "  left    a statement of at most epsilon 0.737197, delta for keys 4.99999993e-7 of 5e-7",
+        "  left    a statement of at most epsilon 0.737198, delta for keys 4.99999993e-7 of 5e-7",
         "  fits    1 more like the last statement (epsilon 0.642938 by itself)",
         "  compare 1 privacy event at delta 5e-7: epsilon 0.6429 by adding, 0.6429 by advanced composition, "
         "0.5969 by PLD",

@@ -7,16 +7,18 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from ledger_cases import AMPLE, made
 from test_ledger_commands import told, written
 
 from dpsql.commands.budget import budget
 from dpsql.commands.ledger import ledger as ledger_command
-from dpsql.dp.accounting import fits, limits
+from dpsql.dp.accounting import Limits, fits, limits, rho_from_epsilon
 from dpsql.dp.comparison import figures
-from dpsql.dp.privacy import PureEvent, ZcdpEvent
+from dpsql.dp.privacy import UNITS, PureEvent, ZcdpEvent
 from dpsql.ledger import Ask, Calendar, open_ledger
-from dpsql.ledger.balance import dataset_balance, fitting
+from dpsql.ledger.balance import _left, dataset_balance, fitting
 from dpsql.policy.load import load
 from dpsql.types import Cost
 
@@ -73,6 +75,26 @@ def test_events_and_the_last_statement(tmp_path: Path) -> None:
     assert ledger.events()["gaussian", 7] == ledger.events("bob")["delta", 1] == 1
     assert ledger.last_statement("alice") == Cost(2 * 10**14, 2 * 10**13, 0)
     ledger.close()
+
+
+@given(
+    st.decimals("0.000001", 30, places=6),
+    st.decimals("0.000001", 1, places=6),
+    st.sampled_from([Decimal("1e-3"), Decimal("5e-7"), Decimal("1e-12")]),
+    st.booleans(),
+)
+@settings(max_examples=60, deadline=None)
+def test_what_is_left_is_the_most_that_fits(budget: Decimal, part: Decimal, delta: Decimal, round_: bool) -> None:
+    """To six decimals, also where what is left is an epsilon of six decimals itself."""
+    most = rho_from_epsilon(budget, delta) * UNITS
+    spent = 0 if round_ else int(most * Fraction(part))
+    left = _left(Limits(None, int(most), 0), Cost(rho=spent), delta)
+
+    def fitting_(epsilon: Decimal) -> bool:
+        return epsilon == 0 or rho_from_epsilon(epsilon, delta) * UNITS <= most - spent
+
+    assert fitting_(left)
+    assert spent == most or not fitting_(left + Decimal("0.000001"))
 
 
 def test_how_many_fit(tmp_path: Path) -> None:

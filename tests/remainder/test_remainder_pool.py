@@ -57,7 +57,7 @@ def pool() -> Iterator[Pool]:
 @pytest.mark.parametrize(("type_", "value"), VALUES, ids=lambda v: str(v))
 def test_values_come_back_as_they_went_in(pool: Pool, type_: SqlType, value: Value) -> None:
     columns = (Column("v", type_),)
-    remainder = translate(parse("SELECT v FROM r"), {"r": columns})
+    remainder = translate(parse("SELECT v FROM r WHERE 1 = 1"), {"r": columns})
     made = pool.run(remainder, {"r": Relation(columns, ((value,), (None,)))}, 5)
     assert made.columns == columns
     assert repr(made.rows) == repr(((value,), (None,)))
