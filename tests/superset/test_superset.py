@@ -6,9 +6,11 @@ Not part of the default suite: `make superset-test`.
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Iterator, Mapping
 from itertools import count
 from pathlib import Path
+from time import monotonic, sleep
 from typing import Any
 
 import pytest
@@ -30,6 +32,8 @@ FROM flights f JOIN airlines a ON a.carrier = f.carrier WHERE dep_delay > 15
 ROWS = "Rows of a private table are never returned."
 HINT = "HINT:  Ask for aggregates, such as SELECT "
 NUMBERS = count(1)
+SLOW = "SELECT COUNT(*) FROM pg_attribute a, pg_type b, pg_attribute c, pg_type d"
+"""Only the time limit of catalog queries ends it, after ten seconds, or a stop."""
 SIGMAS, CLIPPED = 8, 0.01
 """An answer may differ by so many announced standard deviations, and by what the contribution bounds take away."""
 
@@ -60,10 +64,10 @@ def connected(tool: World, name: str, uri: str) -> int:
     return int(tool.api.post("database/", {"database_name": name, "sqlalchemy_uri": uri})["id"])
 
 
-def lab(tool: World, database: int, statement: str) -> Any:
-    """SQL Lab's answer."""
+def lab(tool: World, database: int, statement: str, name: str | None = None) -> Any:
+    """SQL Lab's answer; `name` is what the query may be stopped by."""
     asked = {"database_id": database, "sql": statement, "schema": "public", "runAsync": False, "queryLimit": 1000}
-    return tool.api.post("sqllab/execute/", {**asked, "client_id": f"test{next(NUMBERS):07}"})
+    return tool.api.post("sqllab/execute/", {**asked, "client_id": name or f"test{next(NUMBERS):07}"})
 
 
 def context(dataset: int, query: Mapping[str, object], kind: str = "full") -> dict[str, object]:
@@ -301,6 +305,27 @@ def assert_readable(error: Refused) -> None:
     first, *_ = error.text.splitlines()
     assert first.removeprefix("postgresql error: ").removeprefix("Error: ") == ROWS
     assert HINT in error.text
+
+
+def test_stop(tool: World, database: int) -> None:
+    """SQL Lab's stop button ends the session that runs the statement, well before its time is up."""
+    failures: list[str] = []
+
+    def run() -> None:
+        with pytest.raises(Refused) as refused:
+            lab(tool, database, SLOW, "stoppable1")
+        failures.append(refused.value.text)
+
+    thread = threading.Thread(target=run)
+    began = monotonic()
+    thread.start()
+    sleep(2)
+    tool.api.post("query/stop", {"client_id": "stoppable1"})
+    thread.join(30)
+    assert monotonic() - began < 8
+    assert len(failures) == 1
+    assert "took too long" not in failures[0]
+    assert lab(tool, database, "SELECT 1 AS one")["data"] == [{"one": 1}]
 
 
 def test_mistakes(tool: World, database: int) -> None:
