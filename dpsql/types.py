@@ -160,17 +160,31 @@ class Relation:
 
 
 @dataclass(frozen=True, slots=True)
+class TableName:
+    """Where a table is in a backend. `schema` None: the backend's own, DuckDB's `main` or Postgres's `public`."""
+
+    name: str
+    schema: str | None = None
+
+    def __str__(self) -> str:
+        return self.name if self.schema is None else f"{self.schema}.{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
 class TableFacts:
     """What a backend's catalog, and the operator's checks, say of one table. Holds no data values.
 
     `unique` lists the column sets that are verified unique: by an enforced, valid, non-partial constraint or, for an
     immutable source, by a check at start. `problems` are reasons to refuse the table (a view, row security, ...).
+    `enums`: the labels of columns that are stored as one, and read as text. `checks`: the texts of CHECK constraints.
     """
 
     name: str
     columns: tuple[Column, ...]
     unique: tuple[frozenset[str], ...] = ()
     problems: tuple[str, ...] = ()
+    enums: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    checks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,6 +257,7 @@ class Settings:
     epsilon: Decimal | None = None
     mechanism: Mechanism = "auto"
     max_groups: int | None = None
+    max_rows_per_group: int | None = None
     max_error: Decimal | None = None
     notices: bool = True
     statement_timeout: float | None = None
@@ -257,7 +272,6 @@ class Again:
 
     `serial` tells the engine that answered. `notices` are for those who get them; `replayed` counts the stored releases
     that are read.
-    max_rows_per_group: int | None = None
     """
 
     serial: int

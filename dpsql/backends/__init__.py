@@ -12,8 +12,8 @@ from contextlib import AbstractContextManager
 from typing import Literal, Protocol
 
 from dpsql.errors import BAD_PARAMETER, NOT_SUPPORTED, Rejected
-from dpsql.policy.outline import ForeignKey
-from dpsql.types import ExactCells, Relation, TableFacts
+from dpsql.policy.outline import Listing
+from dpsql.types import ExactCells, Relation, TableFacts, TableName
 
 Dialect = Literal["duckdb", "postgres"]
 
@@ -35,19 +35,19 @@ class Backend(Protocol):
         """Whether the data cannot change while the backend is open, so that a check at start stays true."""
         ...
 
-    def catalog(self) -> tuple[tuple[str, ...], tuple[ForeignKey, ...]]:
-        """The names of all tables and views in the schema that is served, and the foreign keys between them."""
+    def listing(self) -> Listing:
+        """All tables and views of all schemas but the database's own, and the foreign keys between them."""
         ...
 
-    def facts(self, names: Sequence[str]) -> Mapping[str, TableFacts]:
+    def facts(self, tables: Sequence[TableName]) -> Mapping[TableName, TableFacts]:
         """What the catalog says of these tables; a table that does not exist has no entry."""
         ...
 
-    def verify_unique(self, table: str, columns: Sequence[str]) -> bool:
+    def verify_unique(self, table: TableName, columns: Sequence[str]) -> bool:
         """Whether the columns hold no NULL and no row twice. Always False where the data may change."""
         ...
 
-    def public_rows(self, table: str) -> Relation:
+    def public_rows(self, table: TableName) -> Relation:
         """All rows of a public table, in the order of its columns."""
         ...
 

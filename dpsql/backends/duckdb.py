@@ -19,8 +19,8 @@ from dpsql.backends import Cancel
 from dpsql.backends.cells import MAX_PUBLIC_ROWS, exact_cells, public_relation
 from dpsql.backends.watch import Guard, Watch, stopped
 from dpsql.errors import BAD_PARAMETER, DpsqlError, Failed, Rejected
-from dpsql.policy.outline import ForeignKey
-from dpsql.types import Column, ExactCells, Kind, Relation, SqlType, TableFacts
+from dpsql.policy.outline import Listing
+from dpsql.types import Column, ExactCells, Kind, Relation, SqlType, TableFacts, TableName
 
 SCHEMA = "main"
 _BATCH = 10_000
@@ -48,29 +48,32 @@ _TYPES: Mapping[str, Kind] = {
     "UUID": Kind.UUID,
 }
 _DECIMAL = re.compile(r"DECIMAL\(([0-9]+),([0-9]+)\)")
+_ENUM = re.compile(r"ENUM\(.*\)", re.DOTALL)
+_LABEL = re.compile(r"'((?:[^']|'')*)'")
 _COLLATED = re.compile(r'(?:"((?:[^"]|"")+)"|(\w+)) VARCHAR COLLATE\b', re.IGNORECASE)
 
 _TABLES = """
-SELECT table_name, coalesce(sql, ''), temporary, NULL FROM duckdb_tables()
-WHERE NOT internal AND schema_name = 'main' AND database_name = current_database()
+SELECT schema_name, table_name, coalesce(sql, ''), temporary, NULL FROM duckdb_tables()
+WHERE NOT internal AND database_name = current_database()
 UNION ALL
-SELECT view_name, '', temporary, 'is a view' FROM duckdb_views()
-WHERE NOT internal AND schema_name = 'main' AND database_name = current_database()
+SELECT schema_name, view_name, '', temporary, 'is a view' FROM duckdb_views()
+WHERE NOT internal AND database_name = current_database()
 """
 _COLUMNS = """
 SELECT column_name, data_type, is_generated, is_nullable FROM duckdb_columns()
-WHERE schema_name = 'main' AND database_name = current_database() AND table_name = $1 ORDER BY column_index
+WHERE schema_name = $1 AND database_name = current_database() AND table_name = $2 ORDER BY column_index
 """
-_UNIQUE = """
-SELECT constraint_column_names FROM duckdb_constraints()
-WHERE schema_name = 'main' AND database_name = current_database() AND table_name = $1
-  AND constraint_type IN ('PRIMARY KEY', 'UNIQUE')
+_CONSTRAINTS = """
+SELECT constraint_type, constraint_column_names, coalesce(expression, '') FROM duckdb_constraints()
+WHERE schema_name = $1 AND database_name = current_database() AND table_name = $2
+  AND constraint_type IN ('PRIMARY KEY', 'UNIQUE', 'CHECK') ORDER BY constraint_index
 """
 _FOREIGN_KEYS = """
-SELECT table_name, constraint_column_names, referenced_table, referenced_column_names FROM duckdb_constraints()
-WHERE schema_name = 'main' AND database_name = current_database() AND constraint_type = 'FOREIGN KEY'
+SELECT schema_name, table_name, constraint_column_names, referenced_table, referenced_column_names
+FROM duckdb_constraints() WHERE database_name = current_database() AND constraint_type = 'FOREIGN KEY'
 ORDER BY table_oid, constraint_index
 """
+_AMBIGUOUS = "SELECT database_name FROM duckdb_databases() WHERE lower(database_name) = lower($1)"
 _SHADOWS = """
 SELECT DISTINCT function_name FROM duckdb_functions() WHERE NOT internal
   AND lower(function_name) IN (SELECT lower(function_name) FROM duckdb_functions() WHERE internal)
@@ -102,34 +105,51 @@ class DuckdbBackend:
     def immutable(self) -> bool:
         return True
 
-    def catalog(self) -> tuple[tuple[str, ...], tuple[ForeignKey, ...]]:
-        names = tuple(str(name) for name, _, temporary, _ in self._rows(_TABLES) if not temporary)
-        return names, tuple(
-            ForeignKey(str(table), tuple(map(str, _list(columns))), str(parent), tuple(map(str, _list(parents))))
-            for table, columns, parent, parents in self._rows(_FOREIGN_KEYS)
+    def listing(self) -> Listing:
+        tables = (TableName(str(n), _own(s)) for s, n, _, temporary, _ in self._rows(_TABLES) if not temporary)
+        return Listing(
+            tuple(tables),
+            tuple(
+                (TableName(str(name), _own(s)), _list(columns), TableName(str(parent), _own(s)), _list(parents))
+                for s, name, columns, parent, parents in self._rows(_FOREIGN_KEYS)
+            ),
         )
 
-    def facts(self, names: Sequence[str]) -> Mapping[str, TableFacts]:
-        found = {str(name): (str(sql), bool(temporary), view) for name, sql, temporary, view in self._rows(_TABLES)}
-        return {name: self._facts(name, *found[name]) for name in names if name in found}
+    def facts(self, tables: Sequence[TableName]) -> Mapping[TableName, TableFacts]:
+        rows = self._rows(_TABLES)
+        found = {TableName(str(n), _own(s)): (str(sql), bool(temporary), view) for s, n, sql, temporary, view in rows}
+        wanted = {table: TableName(table.name, _own(table.schema)) for table in tables}
+        return {table: self._facts(at, *found[at]) for table, at in wanted.items() if at in found}
 
-    def _facts(self, name: str, sql: str, temporary: bool, view: object) -> TableFacts:
-        columns = self._rows(_COLUMNS, [name])
+    def _facts(self, table: TableName, sql: str, temporary: bool, view: object) -> TableFacts:
+        where = [table.schema or SCHEMA, table.name]
+        columns = self._rows(_COLUMNS, where)
         collated = {plain or quoted.replace('""', '"') for quoted, plain in _COLLATED.findall(sql)}
         nullable = {str(column) for column, _, _, is_nullable in columns if is_nullable}
-        unique = [frozenset(map(str, _list(names))) for (names,) in self._rows(_UNIQUE, [name])]
-        problems = [str(view)] if view else []
+        constraints = self._rows(_CONSTRAINTS, where)
+        unique = [frozenset(_list(names)) for kind, names, _ in constraints if kind != "CHECK"]
+        reasons = {
+            str(view): bool(view),
+            "is a temporary table": temporary,
+            "is in a schema named like its database: rename the file": self._ambiguous(table.schema),
+        }
         return TableFacts(
-            name=name,
+            name=table.name,
             columns=tuple(
                 Column(str(column), SqlType(Kind.UNKNOWN) if generated or column in collated else _type(str(of)))
                 for column, of, generated, _ in columns
             ),
             unique=tuple(columns for columns in unique if not columns & nullable),
-            problems=(*problems, *(["is a temporary table"] if temporary else [])),
+            problems=tuple(reason for reason, holds in reasons.items() if holds),
+            enums=tuple((str(c), _labels(str(of))) for c, of, _, _ in columns if _ENUM.fullmatch(str(of))),
+            checks=tuple(str(text) for kind, _, text in constraints if kind == "CHECK"),
         )
 
-    def verify_unique(self, table: str, columns: Sequence[str]) -> bool:
+    def _ambiguous(self, schema: str | None) -> bool:
+        """DuckDB reads the first of two names as a database where there is one."""
+        return schema is not None and bool(self._rows(_AMBIGUOUS, [schema]))
+
+    def verify_unique(self, table: TableName, columns: Sequence[str]) -> bool:
         names = ", ".join(map(_quoted, columns))
         whole = " AND ".join(f"{_quoted(column)} IS NOT NULL" for column in columns)
         sql = (
@@ -138,11 +158,11 @@ class DuckdbBackend:
         )
         return self._rows(sql) == [(True,)]
 
-    def public_rows(self, table: str) -> Relation:
+    def public_rows(self, table: TableName) -> Relation:
         columns = tuple(column for column in self.facts([table])[table].columns if column.type.kind is not Kind.UNKNOWN)
-        names = ", ".join(_quoted(column.name) for column in columns)
+        names = ", ".join(map(_read, columns))
         rows = self._rows(f"SELECT {names} FROM {_table(table)} ORDER BY {names} LIMIT {MAX_PUBLIC_ROWS + 1}")
-        return public_relation(table, columns, rows)
+        return public_relation(str(table), columns, rows)
 
     def fetch(self, sql: str, key_columns: int, timeout: float, cancel: Cancel | None = None) -> ExactCells:
         with closing(self._connection.cursor()) as cursor, self._watch.guard(cursor.interrupt, timeout) as guard:
@@ -198,18 +218,32 @@ def _batches(cursor: duckdb.DuckDBPyConnection) -> Iterator[tuple[object, ...]]:
 
 
 def _type(name: str) -> SqlType:
+    """A column's type; an ENUM is read as text."""
     decimal = _DECIMAL.fullmatch(name)
     if decimal is not None:
         return SqlType(Kind.NUMERIC, int(decimal[1]), int(decimal[2]))
-    return SqlType(_TYPES.get(name, Kind.UNKNOWN))
+    return SqlType(Kind.TEXT if _ENUM.fullmatch(name) else _TYPES.get(name, Kind.UNKNOWN))
 
 
-def _list(value: object) -> list[object]:
-    return value if isinstance(value, list) else []
+def _labels(enum: str) -> tuple[str, ...]:
+    return tuple(label.replace("''", "'") for label in _LABEL.findall(enum))
 
 
-def _table(name: str) -> str:
-    return f"{SCHEMA}.{_quoted(name)}"
+def _list(value: object) -> tuple[str, ...]:
+    return tuple(map(str, value)) if isinstance(value, list) else ()
+
+
+def _own(schema: object) -> str | None:
+    return None if schema is None or schema == SCHEMA else str(schema)
+
+
+def _table(table: TableName) -> str:
+    return f"{_quoted(table.schema or SCHEMA)}.{_quoted(table.name)}"
+
+
+def _read(column: Column) -> str:
+    name = _quoted(column.name)
+    return f"CAST({name} AS VARCHAR)" if column.type.kind is Kind.TEXT else name
 
 
 def _quoted(name: str) -> str:

@@ -12,22 +12,24 @@ from dataclasses import replace
 from dpsql.backends import Backend
 from dpsql.compiler.emit import DIALECTS
 from dpsql.compiler.emit.common import Emitter, quote
+from dpsql.compiler.emit.relation import stored
 from dpsql.compiler.local_model import given
 from dpsql.policy.model import Policy
 from dpsql.policy.resolve import resolve, unique_needed
 from dpsql.policy.schema import Schema, SchemaTable
-from dpsql.types import TableFacts
+from dpsql.types import TableFacts, TableName
 
 COUNTING_SECONDS = 600.0
 
 
 def inspect(backend: Backend, policy: Policy) -> Schema:
     """The schema that statements are compiled against. Raises PolicyError with all that does not fit."""
-    facts = dict(backend.facts(tuple(policy.tables)))
+    there = backend.facts([table.at(name) for name, table in policy.tables.items()])
+    facts = {name: there[table.at(name)] for name, table in policy.tables.items() if table.at(name) in there}
     if backend.immutable:
         facts = _verified(backend, policy, facts)
     public = [name for name, table in policy.tables.items() if table.public and name in facts]
-    rows = {name: backend.public_rows(name) for name in public if not facts[name].problems}
+    rows = {n: backend.public_rows(policy.tables[n].at(n)) for n in public if not facts[n].problems}
     schema = resolve(policy, facts, rows)
     return replace(schema, responses=_responses(backend, schema))
 
@@ -39,13 +41,15 @@ def _responses(backend: Backend, schema: Schema) -> dict[str, SchemaTable]:
     found = {}
     for table in schema.tables.values():
         for column in (c for c in table.columns if c.randomized is not None):
+            read = dialect.read(quote(column.name), column.type)
             places = " ".join(
-                f"WHEN {quote(column.name)} = {render.literal(value, column.type)} THEN {place}"
+                f"WHEN {read} = {render.literal(value, column.type)} THEN {place}"
                 for place, value in enumerate(column.values or ())
             )
             sql = (
                 f"SELECT place, COUNT(*) FROM (SELECT CASE {places} END AS place "
-                f"FROM {quote(dialect.schema)}.{quote(table.name)}) AS given WHERE place IS NOT NULL GROUP BY place"
+                f"FROM {stored(table.source or TableName(table.name), dialect)}) AS given "
+                "WHERE place IS NOT NULL GROUP BY place"
             )
             cells = backend.fetch(sql, 1, COUNTING_SECONDS)
             counts = {key: count for (key,), (count,) in zip(cells.keys, cells.cells, strict=True)}
@@ -62,6 +66,6 @@ def _verified(backend: Backend, policy: Policy, facts: Mapping[str, TableFacts])
         if found is None or found.problems or any(known <= columns for known in found.unique):
             continue
         there = {column.name for column in found.columns}
-        if columns <= there and backend.verify_unique(name, sorted(columns)):
+        if columns <= there and backend.verify_unique(policy.tables[name].at(name), sorted(columns)):
             result[name] = replace(found, unique=(*found.unique, columns))
     return result

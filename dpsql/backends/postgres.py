@@ -18,11 +18,11 @@ from psycopg.rows import TupleRow
 
 from dpsql.backends import Cancel
 from dpsql.backends.cells import MAX_PUBLIC_ROWS, exact_cells, public_relation, unreadable
-from dpsql.backends.postgres_facts import SCHEMA, catalog, table_facts
+from dpsql.backends.postgres_facts import SCHEMA, listing, table_facts
 from dpsql.backends.watch import Guard, Watch, stopped
 from dpsql.errors import BAD_PARAMETER, DpsqlError, Failed, Rejected
-from dpsql.policy.outline import ForeignKey
-from dpsql.types import Column, ExactCells, Kind, Relation, TableFacts
+from dpsql.policy.outline import Listing
+from dpsql.types import Column, ExactCells, Kind, Relation, TableFacts, TableName
 
 MAX_CONNECTIONS = 8
 _INT8_OID = 20
@@ -70,31 +70,31 @@ class PostgresBackend:
     def immutable(self) -> bool:
         return False
 
-    def catalog(self) -> tuple[tuple[str, ...], tuple[ForeignKey, ...]]:
+    def listing(self) -> Listing:
         with self._started() as connection:
-            return catalog(connection)
+            return listing(connection)
 
-    def facts(self, names: Sequence[str]) -> Mapping[str, TableFacts]:
+    def facts(self, tables: Sequence[TableName]) -> Mapping[TableName, TableFacts]:
         with self._started() as connection:
-            return table_facts(connection, names)
+            return table_facts(connection, tables)
 
-    def verify_unique(self, table: str, columns: Sequence[str]) -> bool:
+    def verify_unique(self, table: TableName, columns: Sequence[str]) -> bool:
         """Others may write at any time, so only the catalog's constraints count."""
         return False
 
-    def public_rows(self, table: str) -> Relation:
+    def public_rows(self, table: TableName) -> Relation:
         found = self.facts([table])[table]
         columns = tuple(column for column in found.columns if column.type.kind is not Kind.UNKNOWN)
         try:
-            return public_relation(table, columns, self._all_rows(table, columns))
+            return public_relation(str(table), columns, self._all_rows(table, columns))
         except Failed:
-            raise unreadable(table) from None
+            raise unreadable(str(table)) from None
 
-    def _all_rows(self, table: str, columns: tuple[Column, ...]) -> list[TupleRow]:
+    def _all_rows(self, table: TableName, columns: tuple[Column, ...]) -> list[TupleRow]:
         with self._started() as connection:
             statement = quoting.SQL("SELECT {names} FROM {table} ORDER BY {order} LIMIT {limit}").format(
                 names=quoting.SQL(", ").join(_read(column.name, column.type.kind) for column in columns),
-                table=quoting.Identifier(SCHEMA, table),
+                table=quoting.Identifier(table.schema or SCHEMA, table.name),
                 order=quoting.SQL(", ").join(quoting.Literal(place) for place in range(1, len(columns) + 1)),
                 limit=quoting.Literal(MAX_PUBLIC_ROWS + 1),
             )

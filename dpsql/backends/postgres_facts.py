@@ -1,4 +1,4 @@
-"""What Postgres's catalog says of tables: columns, verified unique sets, and reasons to refuse one.
+"""What Postgres's catalog says of tables: columns, verified unique sets, declared values, and reasons to refuse one.
 
 Decides what counts as a plain table (no view, partition tree, foreign table, row security, rules or children) and as
 verified unique (an enforced, valid, immediate, total btree index over columns that are NOT NULL). Never looks at rows.
@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 import psycopg
 from psycopg.rows import TupleRow
 
-from dpsql.policy.outline import ForeignKey
-from dpsql.types import Column, Kind, SqlType, TableFacts
+from dpsql.policy.outline import Listing
+from dpsql.types import Column, Kind, SqlType, TableFacts, TableName
 
 SCHEMA = "public"
 
@@ -22,13 +22,18 @@ SELECT c.oid, c.relname, c.relkind::text, c.relrowsecurity OR c.relforcerowsecur
        EXISTS (SELECT FROM pg_catalog.pg_inherits i WHERE i.inhparent = c.oid),
        pg_catalog.has_table_privilege(c.oid, 'SELECT') AND pg_catalog.has_schema_privilege(n.oid, 'USAGE')
 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
-WHERE n.nspname = 'public' AND c.relname = ANY (%s) AND c.relkind IN ('r', 'p', 'v', 'm', 'f')
+WHERE n.nspname = %s AND n.nspname !~ '^(pg_|information_schema$)' AND c.relname = %s
+  AND c.relkind IN ('r', 'p', 'v', 'm', 'f')
 """
 _COLUMNS = """
 SELECT a.attname,
-       CASE WHEN n.nspname = 'pg_catalog' AND a.attndims = 0 AND a.attgenerated <> 'v'
-             AND coalesce(l.collisdeterministic, true) THEN t.typname ELSE '' END,
-       a.atttypmod
+       CASE WHEN a.attndims > 0 OR a.attgenerated = 'v' OR NOT coalesce(l.collisdeterministic, true) THEN ''
+            WHEN n.nspname = 'pg_catalog' THEN t.typname
+            WHEN t.typtype = 'e' AND NOT EXISTS (SELECT FROM pg_catalog.pg_cast x WHERE x.castsource = t.oid)
+            THEN 'enum' ELSE '' END,
+       a.atttypmod,
+       (SELECT pg_catalog.array_agg(e.enumlabel::text ORDER BY e.enumsortorder)
+        FROM pg_catalog.pg_enum e WHERE e.enumtypid = t.oid)
 FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_type t ON t.oid = a.atttypid
 JOIN pg_catalog.pg_namespace n ON n.oid = t.typnamespace
 LEFT JOIN pg_catalog.pg_collation l ON l.oid = a.attcollation
@@ -49,23 +54,29 @@ WHERE i.indrelid = %s AND i.indisunique AND i.indisvalid AND i.indisready AND i.
   AND NOT EXISTS (SELECT FROM pg_catalog.pg_constraint x
                   WHERE x.conrelid = i.indrelid AND x.contype = 'n' AND NOT x.convalidated AND x.conkey && k.keys)
 """
+_CHECKS = """
+SELECT pg_catalog.pg_get_expr(x.conbin, x.conrelid) FROM pg_catalog.pg_constraint x
+WHERE x.conrelid = %s AND x.contype = 'c' AND x.convalidated ORDER BY x.oid
+"""
 _NAMES = """
-SELECT c.relname::text FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
-WHERE n.nspname = 'public' AND c.relkind IN ('r', 'p', 'v', 'm', 'f') ORDER BY c.oid
+SELECT n.nspname::text, c.relname::text
+FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+WHERE n.nspname !~ '^(pg_|information_schema$)' AND c.relkind IN ('r', 'p', 'v', 'm', 'f')
+ORDER BY c.oid
 """
 _FOREIGN_KEYS = """
-SELECT c.relname::text,
+SELECT n.nspname::text, c.relname::text,
        (SELECT pg_catalog.array_agg(a.attname::text ORDER BY k.place)
         FROM pg_catalog.unnest(x.conkey) WITH ORDINALITY AS k (number, place)
         JOIN pg_catalog.pg_attribute a ON a.attrelid = x.conrelid AND a.attnum = k.number),
-       p.relname::text,
+       m.nspname::text, p.relname::text,
        (SELECT pg_catalog.array_agg(a.attname::text ORDER BY k.place)
         FROM pg_catalog.unnest(x.confkey) WITH ORDINALITY AS k (number, place)
         JOIN pg_catalog.pg_attribute a ON a.attrelid = x.confrelid AND a.attnum = k.number)
 FROM pg_catalog.pg_constraint x
 JOIN pg_catalog.pg_class c ON c.oid = x.conrelid JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 JOIN pg_catalog.pg_class p ON p.oid = x.confrelid JOIN pg_catalog.pg_namespace m ON m.oid = p.relnamespace
-WHERE x.contype = 'f' AND n.nspname = 'public' AND m.nspname = 'public' ORDER BY c.oid, x.oid
+WHERE x.contype = 'f' ORDER BY c.oid, x.oid
 """
 _KINDS = {"v": "is a view", "m": "is a materialized view", "f": "is a foreign table", "p": "is a partitioned table"}
 _TYPES: Mapping[str, Kind] = {
@@ -78,6 +89,7 @@ _TYPES: Mapping[str, Kind] = {
     "text": Kind.TEXT,
     "varchar": Kind.TEXT,
     "bpchar": Kind.TEXT,
+    "enum": Kind.TEXT,
     "date": Kind.DATE,
     "time": Kind.TIME,
     "timestamp": Kind.TIMESTAMP,
@@ -86,23 +98,36 @@ _TYPES: Mapping[str, Kind] = {
 }
 
 
-def catalog(connection: psycopg.Connection[TupleRow]) -> tuple[tuple[str, ...], tuple[ForeignKey, ...]]:
-    """The names of all tables and views of the schema, and the foreign keys between them."""
-    names = tuple(str(name) for (name,) in connection.execute(_NAMES).fetchall())
+def listing(connection: psycopg.Connection[TupleRow]) -> Listing:
+    """All tables and views outside the system's schemas, and the foreign keys between them."""
+    tables = tuple(_name(*row) for row in connection.execute(_NAMES).fetchall())
     keys = connection.execute(_FOREIGN_KEYS).fetchall()
-    return names, tuple(ForeignKey(str(t), tuple(columns), str(p), tuple(parents)) for t, columns, p, parents in keys)
+    return Listing(
+        tables,
+        tuple(
+            (_name(schema, table), tuple(columns), _name(parent_schema, parent), tuple(parents))
+            for schema, table, columns, parent_schema, parent, parents in keys
+        ),
+    )
 
 
-def table_facts(connection: psycopg.Connection[TupleRow], names: Sequence[str]) -> Mapping[str, TableFacts]:
-    """Facts by name; a table that does not exist in the schema has no entry."""
-    rows = connection.execute(_TABLES, [list(names)]).fetchall()
-    return {str(row[1]): _facts(connection, row) for row in rows}
+def _name(schema: object, table: object) -> TableName:
+    return TableName(str(table), None if schema == SCHEMA else str(schema))
+
+
+def table_facts(
+    connection: psycopg.Connection[TupleRow], tables: Sequence[TableName]
+) -> Mapping[TableName, TableFacts]:
+    """Facts by table; one that does not exist has no entry."""
+    found = {table: connection.execute(_TABLES, [table.schema or SCHEMA, table.name]).fetchone() for table in tables}
+    return {table: _facts(connection, row) for table, row in found.items() if row is not None}
 
 
 def _facts(connection: psycopg.Connection[TupleRow], row: TupleRow) -> TableFacts:
     oid, name, kind, secured, ruled, parent, readable = row
     columns = connection.execute(_COLUMNS, [oid]).fetchall()
     unique = connection.execute(_UNIQUE, [oid]).fetchall()
+    checks = connection.execute(_CHECKS, [oid]).fetchall()
     reasons = {
         _KINDS.get(kind, ""): kind in _KINDS,
         "has row security": secured,
@@ -112,9 +137,11 @@ def _facts(connection: psycopg.Connection[TupleRow], row: TupleRow) -> TableFact
     }
     return TableFacts(
         name=str(name),
-        columns=tuple(Column(str(column), _type(str(of), int(modifier))) for column, of, modifier in columns),
+        columns=tuple(Column(str(column), _type(str(of), int(modifier))) for column, of, modifier, _ in columns),
         unique=tuple(frozenset(names) for (names,) in unique),
         problems=tuple(reason for reason, holds in reasons.items() if holds),
+        enums=tuple((str(column), tuple(labels)) for column, of, _, labels in columns if of == "enum"),
+        checks=tuple(str(text) for (text,) in checks),
     )
 
 

@@ -50,10 +50,17 @@ class _Place:
 @click.option("--output", "-o", type=click.Path(path_type=Path), help="The policy file; without it, standard output.")
 @click.option("--force", is_flag=True, help="Overwrite the policy file.")
 @click.option("--unit", help="Whom to protect: TABLE.COLUMN, or `row` only if nobody has two rows.")
+@click.option("--schema", "schemas", multiple=True, metavar="NAME", help="Only tables of this schema; may be repeated.")
 @click.option("--into", type=click.Path(path_type=Path), help="For Parquet: the new DuckDB file to copy them into.")
 @click.option("--profile-with-epsilon", "epsilon", help="Measure bounds and values; spends this of the budget.")
 def init(
-    source: str, output: Path | None, force: bool, unit: str | None, into: Path | None, epsilon: str | None
+    source: str,
+    output: Path | None,
+    force: bool,
+    unit: str | None,
+    schemas: tuple[str, ...],
+    into: Path | None,
+    epsilon: str | None,
 ) -> None:
     """Draft a policy for SOURCE: a DuckDB file, Parquet (a file or a folder), or postgresql://...
 
@@ -67,7 +74,7 @@ def init(
         raise Rejected(f"There is a file {output} already.", sqlstate=BAD_PARAMETER, hint=hint)
     amount = None if epsilon is None else _amount(epsilon)
     place = _place(source, into)
-    outline = read_outline(place.url)
+    outline = read_outline(place.url, schemas)
     made = _plan(outline, unit)
     folder = Path() if output is None else output.parent
     name = dataset_name(place.stem if output is None else output.stem)

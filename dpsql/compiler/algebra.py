@@ -17,7 +17,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Literal
 
-from dpsql.types import BOOL, SqlType, Value
+from dpsql.types import BOOL, SqlType, TableName, Value
 
 Bound = Fraction | None
 
@@ -151,6 +151,7 @@ class Scan:
 
     `unit`: the column's name here, None for public tables and for tables whose unit comes over a path.
     `row_unit`: the row's own identity is the unit. `enforce_rows`: at most so many rows a unit, made true by the SQL.
+    `source`: where the backend has it, if not under its own name.
     """
 
     table: str
@@ -158,6 +159,7 @@ class Scan:
     unit: str | None = None
     row_unit: bool = False
     enforce_rows: int | None = None
+    source: TableName | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,10 +234,10 @@ AggregateKind = Literal[
     "min", "max", "mode", "quantile_cont", "quantile_disc",
 ]  # fmt: skip
 
-
-@dataclass(frozen=True, slots=True)
 End = Literal["low", "high"]
 
+
+@dataclass(frozen=True, slots=True)
 class Aggregate:
     """One aggregate of a release. `condition`: FILTER. `argument` None: COUNT(*). `second`: of COVAR and CORR.
 
@@ -248,9 +250,9 @@ class Aggregate:
     type: SqlType
     second: Expr | None = None
     rank: Fraction | None = None
-
-
     end: End | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Aggregation:
     """A private aggregation before planning: one release.
@@ -376,9 +378,10 @@ def outputs(node: Node) -> frozenset[str]:
 def describe(node: Node) -> str:
     """A canonical text of a relation, for fingerprints."""
     match node:
-        case Scan(table=table, columns=columns, unit=unit, row_unit=row_unit, enforce_rows=limit):
+        case Scan(table=table, columns=columns, unit=unit, row_unit=row_unit, enforce_rows=limit, source=source):
             prefix = columns[0][1].name.split("_", 1)[0] if columns else ""
-            return f"scan({table} as {prefix},{unit},{row_unit},{limit})"
+            stored = "" if source is None else f",{source!r}"
+            return f"scan({table} as {prefix},{unit},{row_unit},{limit}{stored})"
         case Rows(index=index, columns=columns):
             return f"rows({index},{','.join(c.name for c in columns)})"
         case Filter(input=inner, conditions=conditions):

@@ -14,7 +14,7 @@ from dpsql.policy.document import ColumnSection, Document, PathSection, Randomiz
 from dpsql.policy.model import ROW, ColumnPolicy, Table, UnitPath
 from dpsql.policy.problems import Path, Problems, did_you_mean
 from dpsql.policy.values import TYPE_NAMES, MisfitError, parse_type, typed
-from dpsql.types import Kind, SqlType, Value
+from dpsql.types import Kind, SqlType, TableName, Value
 
 MAX_VALUES = 100_000
 MAX_NAME = 63
@@ -26,7 +26,9 @@ def tables(document: Document, zone: ZoneInfo, problems: Problems) -> Mapping[st
     if not document.tables:
         problems.add(("tables",), "is empty", "declare at least one table")
     _names([("tables", name) for name in document.tables] + [("views", name) for name in document.views], problems)
-    return {name: _table(section, name, document, zone, problems) for name, section in document.tables.items()}
+    found = {name: _table(section, name, document, zone, problems) for name, section in document.tables.items()}
+    _check_sources(found, problems)
+    return found
 
 
 def views(document: Document, problems: Problems) -> Mapping[str, str]:
@@ -64,7 +66,32 @@ def _table(section: TableSection, name: str, document: Document, zone: ZoneInfo,
             column: _column(declared, (*path, "columns", column), document, zone, problems)
             for column, declared in section.columns.items()
         },
+        source=_source(section, path, problems),
     )
+
+
+def _source(section: TableSection, path: Path, problems: Problems) -> TableName | None:
+    """`schema.table`, or `table` in the backend's own schema; a list where a name has a dot in it."""
+    if section.source is None:
+        return None
+    parts = section.source.split(".") if isinstance(section.source, str) else list(section.source)
+    if not 1 <= len(parts) <= 2 or not all(parts):
+        fix = "write SCHEMA.TABLE, or a list of the two where a name has a dot: [my.schema, table]"
+        problems.add((*path, "source"), "is not the name of a table", fix)
+        return None
+    return TableName(parts[-1], parts[0] if len(parts) == 2 else None)
+
+
+def _check_sources(found: Mapping[str, Table], problems: Problems) -> None:
+    """Two names for one stored table are refused: what is private under one of them could be public under the other."""
+    seen: dict[tuple[str, str], str] = {}
+    for name, table in found.items():
+        stored = table.at(name)
+        schema = "" if stored.schema in ("main", "public") else stored.schema or ""
+        first = seen.setdefault((schema.casefold(), stored.name.casefold()), name)
+        if first != name:
+            place = ("tables", name) if table.source is None else ("tables", name, "source")
+            problems.add(place, f"names the same table as tables.{first}", "keep one of them")
 
 
 def _unit(section: TableSection) -> str | UnitPath | None:

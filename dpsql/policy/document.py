@@ -145,7 +145,7 @@ Unit = Annotated[
     Annotated[str, Tag("word")] | Annotated[PathSection, Tag("map")] | Annotated[str, Tag("list")],
     Discriminator(_shape),
 ]
-Key = Annotated[
+Words = Annotated[
     Annotated[str, Tag("word")] | Annotated[list[str], Tag("list")] | Annotated[str, Tag("map")],
     Discriminator(_shape),
 ]
@@ -160,7 +160,12 @@ class TableSection(_Section):
         examples=["person_id"],
         description="the column that holds the unit, or a path: `{through: orders, on: {order_id: id}}`",
     )
-    key: Key | None = Field(
+    source: Words | None = Field(
+        None,
+        examples=["sales.orders"],
+        description="the backend's table, `schema.table`, where it has another name or is not in `main` or `public`",
+    )
+    key: Words | None = Field(
         None, examples=["id"], description="a column or columns; verified to be unique, else the policy is refused"
     )
     max_rows: int | None = Field(

@@ -3,7 +3,8 @@
 Decides what a draft fills in (types, keys, paths), what it proposes in comments (the privacy unit, public tables), and
 what it leaves open (bounds, values, how much one unit may add, the budget): the word DECIDE, which the loader refuses.
 Private is the default: a table without a way to the unit is left out, and so are columns that seem to name a person.
-It knows names, types and constraints; data values only as far as a profile released them under differential privacy.
+It knows names, types and constraints, and takes over what those say; data values only as far as a profile released
+them under differential privacy.
 """
 
 from __future__ import annotations
@@ -15,7 +16,17 @@ from dataclasses import dataclass, field
 from dpsql.policy.draft_columns import Measured, columns
 from dpsql.policy.draft_names import holds_people, identifies, quoted, words
 from dpsql.policy.draft_relations import Relations, relations
-from dpsql.policy.draft_text import access, advice_to_decide, budget, contribution, header, listed, noted
+from dpsql.policy.draft_text import (
+    access,
+    advice_to_decide,
+    budget,
+    contribution,
+    header,
+    listed,
+    noted,
+    source_line,
+    source_word,
+)
 from dpsql.policy.draft_units import Candidate, candidate, candidates
 from dpsql.policy.model import ROW, UnitPath
 from dpsql.policy.outline import Outline
@@ -172,6 +183,7 @@ def _tables(made: Plan, measured: Measured | None) -> Iterator[str]:
 def _table(made: Plan, name: str, measured: Measured | None) -> Iterator[str]:
     facts = made.outline.tables[name]
     yield f"  {quoted(name)}:"
+    yield from source_line(made.outline, name)
     yield from _unit(made, name)
     rows = measured.rows.get(name) if measured is not None else None
     if rows is not None and measured is not None and rows < max(measured.rows.values()):
@@ -239,11 +251,16 @@ def _left_out(made: Plan, facts: TableFacts) -> Iterator[str]:
     elif looks_public(made, facts.name) and key is not None and not _personal(facts):
         yield f"  # Is {name} public: nobody's data, known to everybody? It looks like a list that others refer to."
         yield "  # Then it is answered exactly and free; remove the # in front:"
-        yield f"  # {name}: {{public: true, key: {listed(key.columns)}}}"
+        yield f"  # {name}: {{public: true{_at(made, facts)}, key: {listed(key.columns)}}}"
     else:
         yield f"  # {name} is left out: no key leads from it to the unit. If it holds data of units, it needs `unit:`;"
-        yield f"  # if it is nobody's data, add the line: {name}: {{public: true}}"
+        yield f"  # if it is nobody's data, add the line: {name}: {{public: true{_at(made, facts)}}}"
     yield ""
+
+
+def _at(made: Plan, facts: TableFacts) -> str:
+    source = made.outline.sources.get(facts.name)
+    return "" if source is None else f", source: {source_word(source)}"
 
 
 def _personal(facts: TableFacts) -> bool:

@@ -1,7 +1,8 @@
 """The columns of a drafted table: what their types settle, and what a person must decide.
 
-Decides, by type and name: booleans need nothing; keys serve as filters; what may be summed or is a date needs bounds;
-what looks like a category needs its values; what seems to name somebody is left out, and so is free text.
+Decides, by type, constraint and name: booleans need nothing; what a CHECK or an ENUM type says is taken over; keys
+serve as filters; what may be summed or is a date needs bounds; what looks like a category needs its values; what seems
+to name somebody is left out, and so is free text.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from dpsql.policy.draft_checks import Constant, Limits, limits, words_of
 from dpsql.policy.draft_names import identifies, is_category, likely_bounds, names_a_key, quoted
 from dpsql.policy.draft_text import noted
 from dpsql.policy.undecided import DECIDE
@@ -34,13 +36,16 @@ def columns(
     facts: TableFacts, keys: frozenset[str], references: Mapping[str, tuple[str, bool]], measured: Measured | None
 ) -> Iterator[str]:
     """One line a column, some of them comments. `references`: what a column names, and if it may be public."""
+    said = limits(facts)
     for column in facts.columns:
         named = references.get(column.name)
         if column.name not in keys or (named is not None and named[1]):
-            yield _line(facts.name, column, named, measured)
+            yield _line(facts.name, column, named, said.get(column.name, Limits()), measured)
 
 
-def _line(table: str, column: Column, reference: tuple[str, bool] | None, measured: Measured | None) -> str:
+def _line(
+    table: str, column: Column, reference: tuple[str, bool] | None, said: Limits, measured: Measured | None
+) -> str:
     name, kind = quoted(column.name), type_word(column.type)
     plain = f"{name}: {{type: {kind}}}"
     if column.type.kind is Kind.UNKNOWN:
@@ -48,6 +53,12 @@ def _line(table: str, column: Column, reference: tuple[str, bool] | None, measur
     if reference is not None:
         named, public = reference
         return _remark(plain, f"if public, add: references: {named}" if public else f"names a row of {named}")
+    lower, upper, values = words_of(said, column.type)
+    if values is not None:
+        listed = ", ".join(map(_value, values))
+        return _remark(f"{name}: {{type: {kind}, values: [{listed}]}}", f"by {said.origin}: the schema, not the data")
+    if lower is not None and upper is not None:
+        return _remark(_bounded(name, kind, lower, upper), f"by {said.origin}: the schema, not the data")
     if identifies(column.name) and not column.type.is_number and not column.type.is_time:
         return f"# {plain}  left out: it seems to tell who somebody is, or to be free text"
     if measured is not None and (table, column.name) in measured.values:
@@ -56,7 +67,20 @@ def _line(table: str, column: Column, reference: tuple[str, bool] | None, measur
     if measured is not None and (table, column.name) in measured.bounds:
         lower, upper = measured.bounds[table, column.name]
         return _remark(_bounded(name, kind, lower, upper), f"measured with epsilon {measured.share}")
+    if needs_bounds(column) and (lower is not None or upper is not None):
+        note = f"{'upper' if lower is None else 'lower'} by {said.origin}: the schema, not the data"
+        return _remark(_bounded(name, kind, lower or DECIDE, upper or DECIDE), note)
     return _undecided(column, plain)
+
+
+def settled(column: Column, said: Limits | None) -> bool:
+    """Whether the schema says all that a draft needs of the column."""
+    lower, upper, values = words_of(said or Limits(), column.type)
+    return values is not None or (lower is not None and upper is not None)
+
+
+def _value(value: Constant) -> str:
+    return quoted(value) if isinstance(value, str) else f"{value:f}"
 
 
 def _undecided(column: Column, plain: str) -> str:

@@ -17,8 +17,10 @@ from math import log
 from typing import Literal
 
 from dpsql.policy.draft import Plan
-from dpsql.policy.draft_columns import needs_bounds, needs_values, type_word
+from dpsql.policy.draft_checks import limits
+from dpsql.policy.draft_columns import needs_bounds, needs_values, settled, type_word
 from dpsql.policy.draft_names import identifies, quoted
+from dpsql.policy.draft_text import source_line
 from dpsql.policy.model import UnitPath
 from dpsql.types import Column, Kind, SqlType
 
@@ -93,8 +95,11 @@ def _units(made: Plan, tables: Sequence[str]) -> Iterator[Probe]:
 
 
 def _columns(made: Plan, name: str) -> Iterator[Probe]:
-    key = made.known.keys.get(name)
-    for column in made.outline.tables[name].columns:
+    key, facts = made.known.keys.get(name), made.outline.tables[name]
+    said = limits(facts)
+    for column in facts.columns:
+        if settled(column, said.get(column.name)):
+            continue
         if column.name == made.units.get(name) or (key is not None and column.name in key.columns):
             continue
         if any(column.name in reference.columns for reference in made.known.of(name)):
@@ -219,6 +224,7 @@ def policy_of(made: Plan, dataset: str, backend: str, epsilon: Decimal, delta: D
 
 def _declared(made: Plan, name: str) -> Iterator[str]:
     yield f"  {quoted(name)}:"
+    yield from source_line(made.outline, name)
     unit = made.units.get(name)
     if isinstance(unit, UnitPath):
         pairs = ", ".join(f"{quoted(child)}: {quoted(parent)}" for child, parent in unit.on.items())

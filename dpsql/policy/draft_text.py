@@ -6,10 +6,13 @@ import re
 from collections.abc import Iterator
 
 from dpsql.policy.draft_names import quoted
+from dpsql.policy.outline import Outline
 from dpsql.policy.undecided import DECIDE
+from dpsql.types import TableName
 
 _URL = re.compile(r"[a-z]+:[A-Za-z0-9_./@:?=&%-]*[A-Za-z0-9_/]")
 """What YAML takes as one word without quotes."""
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def noted(line: str, note: str, width: int = 40) -> str:
@@ -20,6 +23,19 @@ def noted(line: str, note: str, width: int = 40) -> str:
 def listed(names: tuple[str, ...]) -> str:
     """One name as a word, several as a list."""
     return quoted(names[0]) if len(names) == 1 else f"[{', '.join(map(quoted, names))}]"
+
+
+def source_line(outline: Outline, table: str) -> Iterator[str]:
+    """Where a table is, if its name in the policy does not say it."""
+    source = outline.sources.get(table)
+    if source is not None:
+        yield f"    source: {source_word(source)}"
+
+
+def source_word(source: TableName) -> str:
+    parts = [source.name] if source.schema is None else [source.schema, source.name]
+    plain = all(_NAME.fullmatch(part) for part in parts)
+    return ".".join(parts) if plain else f"[{', '.join(map(quoted, parts))}]"
 
 
 def advice_to_decide(file: str) -> Iterator[str]:

@@ -12,7 +12,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Literal
 
-from dpsql.types import SqlType, Value
+from dpsql.types import SqlType, TableName, Value
 
 Accounting = Literal["zcdp", "pure"]
 Replay = Literal["per_user", "shared"]
@@ -87,7 +87,10 @@ class ColumnPolicy:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """One table. A public one has no unit, a private one a unit column or a path to one (None under `unit: row`)."""
+    """One table. A public one has no unit, a private one a unit column or a path to one (None under `unit: row`).
+
+    `source`: where the backend has it; None: in its own schema, under the name it has here.
+    """
 
     public: bool = False
     unit: str | UnitPath | None = None
@@ -96,6 +99,11 @@ class Table:
     max_groups: int | None = None
     max_rows_per_group: int | None = None
     columns: Mapping[str, ColumnPolicy] = field(default_factory=dict)
+    source: TableName | None = None
+
+    def at(self, name: str) -> TableName:
+        """Where the backend has the table that the policy calls `name`."""
+        return self.source or TableName(name)
 
 
 @dataclass(frozen=True, slots=True)

@@ -109,8 +109,11 @@ def unique_needed(policy: Policy) -> tuple[tuple[str, frozenset[str]], ...]:
 def _usable(name: str, against: _Against) -> bool:
     found = against.facts.get(name)
     if found is None:
-        fix = "create it, or remove it from the policy"
-        against.problems.add(("tables", name), "is no table in the backend", fix)
+        source = against.policy.tables[name].source
+        path: Path = ("tables", name) if source is None else ("tables", name, "source")
+        what = "is no table in the backend" if source is None else f"names {source}, no table in the backend"
+        fix = "create it, say where it is by `source: SCHEMA.TABLE`, or remove it"
+        against.problems.add(path, what, fix if source is None else "correct the name")
         return False
     for problem in found.problems:
         against.problems.add(("tables", name), problem, "declare a plain table instead")
@@ -138,6 +141,7 @@ def _table(name: str, table: Table, against: _Against, rows: Relation | None) ->
         max_groups=_at_most(table.max_rows, table.max_groups or privacy.max_groups),
         max_rows_per_group=_at_most(table.max_rows, table.max_rows_per_group or privacy.max_rows_per_group),
         rows=rows if table.public else None,
+        source=table.source,
     )
 
 

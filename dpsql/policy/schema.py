@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 
 from dpsql.policy.model import Policy, UnitPath
-from dpsql.types import Relation, SqlType, Value
+from dpsql.types import Relation, SqlType, TableName, Value
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +38,7 @@ class SchemaTable:
 
     `max_groups` and `max_rows_per_group` are in force: the table's own or the policy's, and never above `max_rows`
     (clipping enforces them, so they need no verification). `rows`: the snapshot of a public table, None for others.
+    `source`: where the backend has it, if not under this name.
     """
 
     name: str
@@ -51,6 +52,7 @@ class SchemaTable:
     max_groups: int = 1
     max_rows_per_group: int = 1
     rows: Relation | None = None
+    source: TableName | None = None
 
     def column(self, name: str) -> SchemaColumn | None:
         return next((column for column in self.columns if column.name == name), None)

@@ -9,21 +9,23 @@ The format: https://docs.smartnoise.org/sql/metadata.html
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from dpsql.policy.draft import Source
 from dpsql.policy.draft_names import holds_people, quoted, thing
-from dpsql.policy.draft_text import access, advice_to_decide, budget, contribution, header, noted
+from dpsql.policy.draft_text import access, advice_to_decide, budget, contribution, header, noted, source_word
 from dpsql.policy.model import ROW
 from dpsql.policy.problems import Path, Problems
 from dpsql.policy.source import Data, read
 from dpsql.policy.undecided import DECIDE
+from dpsql.types import TableName
 
 _OPTIONS = frozenset(
     {"max_ids", "row_privacy", "rows", "rows_exact", "sample_max_ids", "censor_dims", "clamp_counts", "clamp_columns"}
     | {"use_dpsu", "dpsu"}
 )
+_OWN = frozenset({"", "main", "public"})
 _TYPES = {
     "int": "integer",
     "integer": "integer",
@@ -55,13 +57,14 @@ Section = Mapping[str, Data]
 
 @dataclass(frozen=True, slots=True)
 class _Table:
-    """A table of the metadata. `units`: its private_id columns."""
+    """A table of the metadata. `units`: its private_id columns. `named`: its name here, where that is another."""
 
     schema: str
     name: str
     options: Section
     columns: Mapping[str, Section]
     units: tuple[str, ...]
+    named: str = ""
 
     @property
     def by_row(self) -> bool:
@@ -189,19 +192,24 @@ def _all(tables: tuple[_Table, ...]) -> Iterator[str]:
     seen: set[str] = set()
     for table in tables:
         name = quoted(table.name)
-        if table.name.casefold() in seen:
-            yield f"  # {name} of schema {quoted(table.schema)} is left out: one name cannot stand for two tables here."
+        if table.usable and table.name.casefold() in seen:
+            table = replace(table, named=f"{table.schema}_{table.name}")
+        if table.named and table.named.casefold() in seen:
+            yield f"  # {name} of schema {quoted(table.schema)} is left out: it stands twice."
         elif not table.usable:
             yield f"  # {name} is left out: it has neither private_id nor row_privacy, so nothing could be asked of it."
             yield f"  # If it is nobody's data, add the line: {name}: {{public: true}}"
         else:
             yield from _one(table, most)
-        seen.add(table.name.casefold())
+        seen.add((table.named or table.name).casefold())
         yield ""
 
 
 def _one(table: _Table, most: int) -> Iterator[str]:
-    yield noted(f"  {quoted(table.name)}:", f"schema {quoted(table.schema)} in SmartNoise; here main or public")
+    yield f"  {quoted(table.named or table.name)}:"
+    if table.named or table.schema not in _OWN:
+        source = source_word(TableName(table.name, table.schema))
+        yield noted(f"    source: {source}", "remove it where the backend has the table in main or public")
     if not table.by_row:
         if len(table.units) > 1:
             yield f"    # private_id on {', '.join(map(quoted, table.units))}: here a unit is one column."

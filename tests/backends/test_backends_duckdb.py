@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -17,7 +17,7 @@ import pytest
 from dpsql.backends import open_backend
 from dpsql.backends.duckdb import DuckdbBackend
 from dpsql.errors import Failed, Rejected
-from dpsql.types import Kind, Relation, SqlType
+from dpsql.types import Kind, Relation, SqlType, TableFacts, TableName
 
 _SETUP = """
 CREATE TABLE people (uid INTEGER PRIMARY KEY, age SMALLINT, salary DECIMAL(12,2), score DOUBLE, city VARCHAR,
@@ -59,8 +59,13 @@ def _create(path: Path, statements: str) -> None:
         connection.execute(statements)
 
 
+def facts(backend: DuckdbBackend, table: str, schema: str | None = None) -> TableFacts:
+    name = TableName(table, schema)
+    return backend.facts([name])[name]
+
+
 def test_types_are_read_from_the_catalog(backend: DuckdbBackend) -> None:
-    columns = {column.name: column.type for column in backend.facts(["people"])["people"].columns}
+    columns = {column.name: column.type for column in facts(backend, "people").columns}
     assert columns["uid"].kind is Kind.INT4
     assert columns["age"].kind is Kind.INT2
     assert columns["salary"] == SqlType(Kind.NUMERIC, 12, 2)
@@ -70,22 +75,53 @@ def test_types_are_read_from_the_catalog(backend: DuckdbBackend) -> None:
 
 @pytest.mark.parametrize("column", ["tags", "small", "nocase", "twice"])
 def test_columns_that_compare_or_compute_in_odd_ways_are_unknown(backend: DuckdbBackend, column: str) -> None:
-    columns = {found.name: found.type.kind for found in backend.facts(["people"])["people"].columns}
+    columns = {found.name: found.type.kind for found in facts(backend, "people").columns}
     assert columns[column] is Kind.UNKNOWN
 
 
 def test_a_view_has_a_problem_and_a_table_has_none(backend: DuckdbBackend) -> None:
-    found = backend.facts(["a_view", "people"])
-    assert found["a_view"].problems == ("is a view",)
-    assert found["people"].problems == ()
+    assert facts(backend, "a_view").problems == ("is a view",)
+    assert facts(backend, "people").problems == ()
 
 
 def test_tables_of_other_schemas_and_missing_ones_do_not_exist(backend: DuckdbBackend) -> None:
-    assert backend.facts(["elsewhere", "nothing", "duckdb_tables", "People"]) == {}
+    assert backend.facts([TableName(name) for name in ["elsewhere", "nothing", "duckdb_tables", "People"]]) == {}
+
+
+def test_tables_of_other_schemas_are_found_by_their_schema(backend: DuckdbBackend) -> None:
+    assert facts(backend, "elsewhere", "hidden").problems == ()
+    assert facts(backend, "people", "main") == facts(backend, "people")
+    listed = backend.listing()
+    assert TableName("elsewhere", "hidden") in listed.tables
+    assert TableName("people") in listed.tables
+
+
+def test_a_schema_that_could_be_read_as_a_database_is_a_problem(tmp_path: Path) -> None:
+    path = tmp_path / "Shop.duckdb"
+    _create(path, 'CREATE SCHEMA "shop"; CREATE TABLE "Shop"."shop".orders (id INTEGER)')
+    with closing(DuckdbBackend(str(path), "UTC")) as opened:
+        (problem,) = facts(opened, "orders", "shop").problems
+        assert "named like its database" in problem
+
+
+def test_what_a_schema_declares_is_told_without_the_rows(tmp_path: Path) -> None:
+    path = tmp_path / "data.duckdb"
+    _create(
+        path,
+        "CREATE TYPE mood AS ENUM ('sad', 'it''s', 'a, b');"
+        "CREATE TABLE t (m mood, ms mood[], n INTEGER CHECK (n > 3));"
+        "INSERT INTO t VALUES ('sad', NULL, 777)",
+    )
+    with closing(DuckdbBackend(str(path), "UTC")) as opened:
+        found = facts(opened, "t")
+        assert found.enums == (("m", ("sad", "it's", "a, b")),)
+        assert [column.type.kind for column in found.columns] == [Kind.TEXT, Kind.UNKNOWN, Kind.INT4]
+        assert found.checks == ("(n > 3)",)
+        assert opened.public_rows(TableName("t")).rows == (("sad", 777),)
 
 
 def test_constraints_verify_uniqueness_where_nothing_is_null(backend: DuckdbBackend) -> None:
-    assert backend.facts(["keys"])["keys"].unique == (frozenset({"a", "b"}),)
+    assert facts(backend, "keys").unique == (frozenset({"a", "b"}),)
 
 
 @pytest.mark.parametrize(
@@ -93,7 +129,7 @@ def test_constraints_verify_uniqueness_where_nothing_is_null(backend: DuckdbBack
 )
 def test_uniqueness_is_checked_in_the_data(backend: DuckdbBackend, columns: list[str], unique: bool) -> None:
     assert backend.immutable
-    assert backend.verify_unique("keys", columns) is unique
+    assert backend.verify_unique(TableName("keys"), columns) is unique
 
 
 @pytest.mark.parametrize(
@@ -133,18 +169,18 @@ def test_unknown_backends_are_refused(url: str) -> None:
 
 
 def test_public_rows_are_ordered_and_in_utc(backend: DuckdbBackend) -> None:
-    relation = backend.public_rows("shops")
+    relation = backend.public_rows(TableName("shops"))
     assert [column.name for column in relation.columns] == ["shop", "opened"]
     assert relation.rows == (("B", None), ("a", None), ("b", datetime(2019, 12, 31, 22, tzinfo=UTC)))
 
 
 def test_public_rows_that_no_client_could_see_are_refused(backend: DuckdbBackend) -> None:
     with pytest.raises(Rejected, match="public table far cannot be read"):
-        backend.public_rows("far")
+        backend.public_rows(TableName("far"))
 
 
 def test_public_rows_leave_out_columns_of_unknown_type(backend: DuckdbBackend) -> None:
-    assert [column.name for column in backend.public_rows("mixed").columns] == ["a"]
+    assert [column.name for column in backend.public_rows(TableName("mixed")).columns] == ["a"]
 
 
 def test_fetch_splits_keys_and_cells(backend: DuckdbBackend) -> None:

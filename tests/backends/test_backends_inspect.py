@@ -158,7 +158,11 @@ tables:
             "use an integer, text, uuid or date column",
         ),
         "tables.seen": (9, "is a view", "declare a plain table instead"),
-        "tables.gone": (10, "is no table in the backend", "create it, or remove it from the policy"),
+        "tables.gone": (
+            10,
+            "is no table in the backend",
+            "create it, say where it is by `source: SCHEMA.TABLE`, or remove it",
+        ),
         "tables.nation.columns.extra": (
             11,
             "names `extra`, no column of nation in the backend",

@@ -14,7 +14,7 @@ import pytest
 
 from dpsql.backends.postgres import MAX_CONNECTIONS, PostgresBackend
 from dpsql.errors import Failed, Rejected
-from dpsql.types import Kind, SqlType
+from dpsql.types import Kind, SqlType, TableFacts, TableName
 
 _SETUP = """
 CREATE TABLE people (uid int PRIMARY KEY, age int2, salary numeric(12,2), score float8, city varchar(20),
@@ -46,6 +46,12 @@ ALTER TABLE keys ADD CONSTRAINT j_there NOT NULL j NOT VALID;
 UPDATE pg_collation SET collisdeterministic = false WHERE collname = 'nocase'; -- the wheel has no ICU
 CREATE SCHEMA hidden;
 CREATE TABLE hidden.elsewhere (uid int);
+CREATE TYPE hidden.mood AS ENUM ('sad', 'it''s');
+CREATE TYPE hidden.odd AS ENUM ('a');
+CREATE FUNCTION hidden.odd_text(hidden.odd) RETURNS text LANGUAGE sql IMMUTABLE AS 'SELECT 1 / 0';
+CREATE CAST (hidden.odd AS text) WITH FUNCTION hidden.odd_text;
+CREATE TABLE hidden.declared (m hidden.mood, ms hidden.mood[], n int CHECK (n > 3), o hidden.odd);
+INSERT INTO hidden.declared VALUES ('sad', NULL, 777, 'a');
 CREATE FUNCTION public.floor(double precision) RETURNS double precision LANGUAGE sql AS 'SELECT 42.0::float8';
 """
 
@@ -65,8 +71,13 @@ def backend(url: str) -> Iterator[PostgresBackend]:
     opened.close()
 
 
+def facts(backend: PostgresBackend, table: str, schema: str | None = None) -> TableFacts:
+    name = TableName(table, schema)
+    return backend.facts([name])[name]
+
+
 def test_types_are_read_from_the_catalog(backend: PostgresBackend) -> None:
-    columns = {column.name: column.type for column in backend.facts(["people"])["people"].columns}
+    columns = {column.name: column.type for column in facts(backend, "people").columns}
     assert columns["uid"].kind is Kind.INT4
     assert columns["age"].kind is Kind.INT2
     assert columns["salary"] == SqlType(Kind.NUMERIC, 12, 2)
@@ -88,11 +99,11 @@ def test_types_are_read_from_the_catalog(backend: PostgresBackend) -> None:
     ],
 )
 def test_what_is_no_plain_table_has_a_problem(backend: PostgresBackend, table: str, problem: str) -> None:
-    assert backend.facts([table])[table].problems == (problem,)
+    assert facts(backend, table).problems == (problem,)
 
 
 def test_a_plain_table_has_no_problem(backend: PostgresBackend) -> None:
-    assert backend.facts(["people", "child"])["people"].problems == ()
+    assert facts(backend, "people").problems == ()
 
 
 def test_a_table_that_the_login_may_not_read_has_a_problem(url: str) -> None:
@@ -100,7 +111,7 @@ def test_a_table_that_the_login_may_not_read_has_a_problem(url: str) -> None:
         connection.execute("CREATE ROLE weak LOGIN")
     weak = PostgresBackend(url.replace("//postgres:@", "//weak@").replace("//postgres@", "//weak@"), "UTC")
     try:
-        assert weak.facts(["people"])["people"].problems == ("may not be read by the proxy's login",)
+        assert facts(weak, "people").problems == ("may not be read by the proxy's login",)
     finally:
         weak.close()
         with psycopg.connect(url, autocommit=True) as connection:
@@ -108,34 +119,51 @@ def test_a_table_that_the_login_may_not_read_has_a_problem(url: str) -> None:
 
 
 def test_tables_of_other_schemas_and_missing_ones_do_not_exist(backend: PostgresBackend) -> None:
-    assert backend.facts(["elsewhere", "nothing", "People"]) == {}
+    assert backend.facts([TableName(name) for name in ["elsewhere", "nothing", "People"]]) == {}
+
+
+def test_tables_of_other_schemas_are_found_by_their_schema(backend: PostgresBackend) -> None:
+    assert facts(backend, "elsewhere", "hidden").problems == ()
+    assert facts(backend, "people", "public") == facts(backend, "people")
+    assert TableName("elsewhere", "hidden") in backend.listing().tables
+    assert all((table.schema or "")[:3] not in ("pg_", "inf") for table in backend.listing().tables)
+    assert backend.facts([TableName("pg_class", "pg_catalog"), TableName("tables", "information_schema")]) == {}
+
+
+def test_what_a_schema_declares_is_told_without_the_rows(backend: PostgresBackend) -> None:
+    """Not the labels of an enum with a cast of its own, which would run in the proxy's SQL."""
+    found = facts(backend, "declared", "hidden")
+    assert found.enums == (("m", ("sad", "it's")),)
+    kinds = {column.name: column.type.kind for column in found.columns}
+    assert kinds == {"m": Kind.TEXT, "ms": Kind.UNKNOWN, "n": Kind.INT4, "o": Kind.UNKNOWN}
+    assert found.checks == ("(n > 3)",)
+    assert backend.public_rows(TableName("declared", "hidden")).rows == (("sad", 777),)
 
 
 def test_only_enforced_total_not_null_indexes_verify_uniqueness(backend: PostgresBackend) -> None:
-    found = backend.facts(["keys", "people"])
-    assert found["keys"].unique == (frozenset({"a", "b"}),)
-    assert found["people"].unique == (frozenset({"uid"}),)
+    assert facts(backend, "keys").unique == (frozenset({"a", "b"}),)
+    assert facts(backend, "people").unique == (frozenset({"uid"}),)
 
 
 def test_columns_that_compare_or_compute_in_odd_ways_are_unknown(backend: PostgresBackend) -> None:
-    columns = {column.name: column.type.kind for column in backend.facts(["keys"])["keys"].columns}
+    columns = {column.name: column.type.kind for column in facts(backend, "keys").columns}
     assert columns["g"] is columns["h"] is columns["i"] is Kind.UNKNOWN
 
 
 def test_uniqueness_is_never_verified_by_looking_at_rows(backend: PostgresBackend) -> None:
     assert not backend.immutable
-    assert not backend.verify_unique("people", ["uid"])
+    assert not backend.verify_unique(TableName("people"), ["uid"])
 
 
 def test_public_rows_are_ordered_and_in_utc(backend: PostgresBackend) -> None:
-    relation = backend.public_rows("shops")
+    relation = backend.public_rows(TableName("shops"))
     assert [column.name for column in relation.columns] == ["shop", "opened"]
     assert relation.rows == (("B", None), ("a", None), ("b", datetime(2019, 12, 31, 22, tzinfo=UTC)))
 
 
 def test_public_rows_that_no_client_could_see_are_refused(backend: PostgresBackend) -> None:
     with pytest.raises(Rejected, match="public table people cannot be read"):
-        backend.public_rows("people")
+        backend.public_rows(TableName("people"))
 
 
 def test_fetch_splits_keys_and_cells(backend: PostgresBackend) -> None:

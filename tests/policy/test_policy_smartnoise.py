@@ -135,3 +135,12 @@ def test_the_command_writes_and_never_overwrites(tmp_path: Path) -> None:
     again = CliRunner().invoke(import_, arguments)
     assert "already" in str(again.exception)
     assert CliRunner().invoke(import_, [*arguments, "--force"]).exit_code == 0
+
+
+def test_schemas_become_sources() -> None:
+    two = '"": {dbo: {t: {id: {type: int, private_id: true}}}, public: {t: {id: {type: int, private_id: true}}}}\n'
+    policy = parse(decided(convert(two, SOURCE)), Path("two.yaml"))
+    assert {name: str(table.at(name)) for name, table in policy.tables.items()} == {
+        "t": "dbo.t",
+        "public_t": "public.t",
+    }

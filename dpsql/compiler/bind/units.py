@@ -26,10 +26,10 @@ def scan(table: SchemaTable, number: int, qualifier: str, schema: Schema) -> Sou
     fields = tuple(Field(qualifier, name, col) for name, col in columns)
     if table.public:
         unique = tuple(frozenset(f"t{number}_{n}" for n in names) for names in table.unique)
-        return Source(Scan(table.name, columns), fields, private=False, unique=unique)
+        return Source(Scan(table.name, columns, source=table.source), fields, private=False, unique=unique)
     if schema.policy.privacy.is_row:
         unit = Col(f"t{number}_row", TEXT)
-        node = Scan(table.name, columns, unit=unit.name, row_unit=True)
+        node = Scan(table.name, columns, unit=unit.name, row_unit=True, source=table.source)
         names = frozenset(col.name for _, col in columns)
         return Source(node, fields, True, unit, unique=(frozenset(),), constants=names, tables=(table.name,))
     return _private(table, columns, fields, number)
@@ -42,7 +42,7 @@ def _private(
     if isinstance(table.unit, UnitPath):
         unique = tuple(frozenset(f"t{number}_{n}" for n in names) for names in table.unique)
         by_path = frozenset(f"t{number}_{n}" for n in table.unit.on)
-        node = Scan(table.name, columns)
+        node = Scan(table.name, columns, source=table.source)
         known = (*unique, by_path)
         return Source(node, fields, True, path=table.unit, unique=unique, determines=known, tables=(table.name,))
     assert table.unit is not None
@@ -54,7 +54,7 @@ def _private(
         unique = (frozenset(), *unique)
     single = frozenset() in unique
     constants = frozenset(col.name for _, col in columns) if single else frozenset({unit.name})
-    node = Scan(table.name, columns, unit=unit.name, enforce_rows=enforced)
+    node = Scan(table.name, columns, unit=unit.name, enforce_rows=enforced, source=table.source)
     units = frozenset({unit.name})
     return Source(node, fields, True, unit, units, None, unique, determines, constants, tables=(table.name,))
 

@@ -7,8 +7,10 @@ from dpsql.types import Kind, SqlType
 
 
 def _read(name: str, type_: SqlType) -> str:
-    """Floats as DOUBLE; timestamps with time zone as local ones, clamped first so that the conversion cannot fail."""
+    """ENUMs as text, floats as DOUBLE; timestamps with time zone as local ones, clamped so that this cannot fail."""
     match type_.kind:
+        case Kind.TEXT:
+            return f"CAST({name} AS VARCHAR)"
         case Kind.FLOAT4:
             return f"CAST({name} AS DOUBLE)"
         case Kind.TIMESTAMPTZ:

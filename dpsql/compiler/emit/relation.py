@@ -25,7 +25,7 @@ from dpsql.compiler.emit.dialect import Dialect
 from dpsql.compiler.emit.moments import plain
 from dpsql.compiler.presence import may_be_nan
 from dpsql.errors import TOO_COMPLEX, Failed, Rejected
-from dpsql.types import Relation
+from dpsql.types import Relation, TableName
 
 MAX_ROWS = 20_000
 """Released rows that may be sent to a backend."""
@@ -138,13 +138,18 @@ def _all(conditions: Iterable[Expr], emitter: Emitter) -> str:
     return " AND ".join(emitter.condition(c) for c in conditions) or "TRUE"
 
 
+def stored(table: TableName, dialect: Dialect) -> str:
+    """A stored table, always with its schema."""
+    return f"{quote(table.schema or dialect.schema)}.{quote(table.name)}"
+
+
 def _scan(node: Scan, used: frozenset[str], emitter: Emitter) -> str:
     dialect = emitter.dialect
     wanted = [(name, col) for name, col in node.columns if col.name in used or col.name == node.unit]
     parts = [f"{dialect.read(quote(name), col.type)} AS {quote(col.name)}" for name, col in wanted]
     if node.row_unit and node.unit is not None and node.unit in used:
         parts.append(f"{dialect.row_id} AS {quote(node.unit)}")
-    table = f"{quote(dialect.schema)}.{quote(node.table)}"
+    table = stored(node.source or TableName(node.table), dialect)
     unit = next((name for name, col in node.columns if col.name == node.unit), None)
     where = f" WHERE {quote(unit)} IS NOT NULL" if unit is not None else ""
     sql = f"SELECT {', '.join(parts) or '1 AS nothing'} FROM {table}{where}"
