@@ -15,7 +15,7 @@ from dpsql.compiler.bind.expr import Context, bind, bind_condition
 from dpsql.compiler.bind.narrowing import where_true
 from dpsql.compiler.bind.scope import Source
 from dpsql.compiler.bind.text import row
-from dpsql.compiler.domains import Narrowed, narrowed
+from dpsql.compiler.facts import Narrowed, narrowed
 from dpsql.compiler.parse import only, refuse, unwrap, written
 from dpsql.errors import NOT_SUPPORTED, TYPE_MISMATCH, Rejected
 from dpsql.types import FLOAT8, INT8, NUMERIC, Kind, SqlType

@@ -15,7 +15,7 @@ from sqlglot import exp
 from dpsql.compiler.algebra import Aggregate, AggregateKind, Expr, Lit, columns_of
 from dpsql.compiler.bind.expr import Context, bind
 from dpsql.compiler.bins import MAX_BINS, bins_of
-from dpsql.compiler.domains import Narrowed, narrowed
+from dpsql.compiler.facts import Narrowed, narrowed
 from dpsql.compiler.parse import only, refuse, unwrap
 from dpsql.errors import BAD_PARAMETER, TYPE_MISMATCH, Rejected
 from dpsql.types import FLOAT8, TEXT, Kind

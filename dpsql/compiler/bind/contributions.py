@@ -15,7 +15,8 @@ from sqlglot import exp
 from dpsql.compiler.algebra import Lit
 from dpsql.compiler.bind.expr import Context, bind
 from dpsql.compiler.bind.scope import Source
-from dpsql.compiler.domains import narrowed, number
+from dpsql.compiler.domains import number
+from dpsql.compiler.facts import narrowed
 from dpsql.compiler.grammar import CLAMPED
 from dpsql.compiler.parse import refuse
 from dpsql.errors import BAD_PARAMETER

@@ -12,13 +12,13 @@ from functools import partial
 
 from sqlglot import exp
 
-from dpsql.compiler import domains
 from dpsql.compiler.algebra import Expr, Filter, conjunction
 from dpsql.compiler.bind import joins
 from dpsql.compiler.bind.expr import Context, bind_condition
 from dpsql.compiler.bind.joins import Numbers
 from dpsql.compiler.bind.scope import Field, Source
 from dpsql.compiler.bind.units import equality
+from dpsql.compiler.facts import narrow, narrowed
 from dpsql.compiler.parse import name_of, only, refuse
 from dpsql.compiler.problems import together
 from dpsql.errors import UNDEFINED_COLUMN, Rejected
@@ -164,6 +164,6 @@ def _single(fields: tuple[Field, ...], name: str, join: exp.Join) -> Field:
 
 
 def _narrowed(source: Source, conditions: list[Expr]) -> Source:
-    known = domains.narrow(conditions)
-    fields = tuple(replace(f, expr=domains.narrowed(f.expr, known)) for f in source.fields)
+    known = narrow(conditions)
+    fields = tuple(replace(f, expr=narrowed(f.expr, known)) for f in source.fields)
     return replace(source, fields=fields, known=known)

@@ -32,6 +32,7 @@ from dpsql.compiler.bind.narrowing import where_true
 from dpsql.compiler.bind.numbers import arithmetic, cast_number, extremum_domain, fold, numeric, sql_type
 from dpsql.compiler.bind.parsing import surely, tried
 from dpsql.compiler.bind.text import as_text
+from dpsql.compiler.facts import narrowed
 from dpsql.compiler.parse import only, refuse
 from dpsql.errors import OUT_OF_RANGE
 from dpsql.types import FLOAT8, INT4, NUMERIC, Kind
@@ -168,7 +169,7 @@ def _case(node: exp.Expr, context: Context) -> Expr:
         test = branch.this if subject is None else exp.EQ(this=subject.copy(), expression=branch.this.copy())
         conditions.append(bind_condition(test, context))
         inside, known = where_true(conditions[-1], context)
-        results.append((branch.args["true"], domains.narrowed(bind(branch.args["true"], inside), known)))
+        results.append((branch.args["true"], narrowed(bind(branch.args["true"], inside), known)))
     default = node.args.get("default")
     if default is not None:
         results.append((default, bind(default, context)))

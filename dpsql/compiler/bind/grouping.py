@@ -28,7 +28,7 @@ from dpsql.compiler.bind.expr import Context, bind
 from dpsql.compiler.bind.parameters import constant
 from dpsql.compiler.bind.propagate import COVARIANCE, WIDE, propagated
 from dpsql.compiler.bind.scope import Field, Source, unknown_columns
-from dpsql.compiler.domains import narrowed
+from dpsql.compiler.facts import narrowed
 from dpsql.compiler.parse import name_of, only, refuse, unwrap
 from dpsql.compiler.problems import FollowUp, Problems, together
 from dpsql.compiler.public.names import output_name

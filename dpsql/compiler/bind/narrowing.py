@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from dpsql.compiler.algebra import Expr
 from dpsql.compiler.bind.context import Context
-from dpsql.compiler.domains import Narrowed, narrow, narrowed
+from dpsql.compiler.facts import Narrowed, narrow, narrowed
 
 
 def where_true(condition: Expr | None, context: Context) -> tuple[Context, Narrowed]:

@@ -21,7 +21,7 @@ from dpsql.compiler.bind.per_unit import per_unit
 from dpsql.compiler.bind.scope import Field, Source, unknown_columns
 from dpsql.compiler.bind.subqueries import exists, membership, separated
 from dpsql.compiler.cautions import doubts
-from dpsql.compiler.domains import narrowed
+from dpsql.compiler.facts import narrowed
 from dpsql.compiler.parse import name_of, only, refuse
 from dpsql.compiler.problems import Problems
 from dpsql.compiler.public.names import output_name
