@@ -2,8 +2,8 @@
 
 Totality rests on `Domain.reach` and `Domain.grain`, which hold for every row: integers are computed in a type that
 holds `reach`; everything else in binary floats, with columns read as NULL (NaN), as 0 (below 10^-30) or clamped (beyond
-10^15), so that no operation can overflow, underflow or meet a NaN. Divisors are wrapped in NULLIF(x, 0). Dates are
-clamped to the years 1000..9990 before any function sees them. Nothing here depends on declared bounds being true.
+10^15), so that no operation can overflow, underflow or meet a NaN. Dates are clamped to
+the years 1000..9990 before any function sees them; `numbers` says what keeps calls total. Nothing here depends on declared bounds being true.
 
 Binary +, -, *, / and floor are IEEE 754 in every dialect, so the same rows give the same integers everywhere.
 """
@@ -21,7 +21,8 @@ from uuid import UUID
 from dpsql.compiler.algebra import FLOAT_REACH, INT8_MAX, Call, Case, Col, Exists, Expr, Lit, Op, Scalar
 from dpsql.compiler.emit.dialect import Dialect
 from dpsql.compiler.emit.moments import moment, plain
-from dpsql.compiler.emit.parsed import exponential, parsed
+from dpsql.compiler.emit.numbers import number_call
+from dpsql.compiler.emit.parsed import parsed
 from dpsql.compiler.emit.text import text_function
 from dpsql.errors import TOO_COMPLEX, Failed, Rejected
 from dpsql.types import Kind, Relation, SqlType, Value
@@ -222,7 +223,8 @@ class Emitter:
         sql, rep = self.number(expr)
         return sql if rep == "double" else f"CAST({sql} AS {self.dialect.double})"
 
-    def _as(self, expr: Expr, rep: Rep) -> str:
+    def as_rep(self, expr: Expr, rep: Rep) -> str:
+        """A number in this representation."""
         if rep == "double":
             return self.as_double(expr)
         sql, own = self.number(expr)
@@ -240,9 +242,9 @@ class Emitter:
                 sql = self._scalar(expr)
                 return (sql if rep != "double" else f"CAST({sql} AS {self.dialect.double})"), rep
             case Case():
-                return self.choice(expr, lambda e: self._as(e, rep)), rep
+                return self.choice(expr, lambda e: self.as_rep(e, rep)), rep
             case Call():
-                return self.sized(self._number_call(expr, rep)), rep
+                return self.sized(number_call(self, expr, rep)), rep
             case Exists():
                 raise Failed("EXISTS is not a number")
 
@@ -268,93 +270,13 @@ class Emitter:
 
     def _number_literal(self, value: Value, rep: Rep) -> str:
         if value is None:
-            return f"CAST(NULL AS {self._rep_type(rep)})"
+            return f"CAST(NULL AS {self.rep_type(rep)})"
         if rep == "double":
             return self.double(float(str(value)))
-        return f"CAST({int(str(value))} AS {self._rep_type(rep)})"
+        return f"CAST({int(str(value))} AS {self.rep_type(rep)})"
 
-    def _rep_type(self, rep: Rep) -> str:
+    def rep_type(self, rep: Rep) -> str:
         return {"int": "BIGINT", "wide": self.dialect.wide, "double": self.dialect.double}[rep]
-
-    def _number_call(self, call: Call, rep: Rep) -> str:
-        args = call.args
-        match call.op:
-            case "add" | "sub" | "mul":
-                sign = {"add": "+", "sub": "-", "mul": "*"}[call.op]
-                return f"({self._as(args[0], rep)} {sign} {self._as(args[1], rep)})"
-            case "div":
-                return f"({self.as_double(args[0])} / NULLIF({self.as_double(args[1])}, 0))"
-            case "idiv":
-                quotient = self.dialect.whole_division(self._as(args[0], rep), f"NULLIF({self._as(args[1], rep)}, 0)")
-                return f"CAST({quotient} AS {self._rep_type(rep)})"
-            case "mod":
-                return f"({self._as(args[0], rep)} % NULLIF({self._as(args[1], rep)}, 0))"
-            case "neg":
-                return f"(-{self._as(args[0], rep)})"
-            case "abs":
-                return f"ABS({self._as(args[0], rep)})"
-            case "sqrt" | "ln":
-                x = self.as_double(args[0])
-                return f"{call.op.upper()}(CASE WHEN {x} {'>=' if call.op == 'sqrt' else '>'} 0 THEN {x} END)"
-            case "exp":
-                return exponential(self, call)
-            case "text_to_float" | "text_to_int":
-                return parsed(self, call)
-            case "sign":
-                return f"CAST(SIGN({self.as_double(args[0])}) AS {self.dialect.double})"
-            case "floor" | "ceil" | "trunc" | "round":
-                return self._rounded(call.op, args[0], args[1])
-            case "coalesce" | "nullif":
-                return self.choice(call, lambda e: self._as(e, rep))
-            case "least" | "greatest":
-                return f"{call.op.upper()}({', '.join(self._as(a, rep) for a in args)})"
-            case "to_int":
-                return self._to_int(args[0], call)
-            case "to_float" | "to_numeric":
-                return self.as_double(args[0])
-            case "bool_to_int":
-                inner = self.condition(args[0])
-                return f"CAST(CASE WHEN {inner} THEN 1 WHEN NOT {inner} THEN 0 END AS BIGINT)"
-            case "extract":
-                return self._extract(call)
-            case "date_diff":
-                a, b = (f"CAST({self.moment(x)} AS DATE)" for x in args)
-                return f"CAST({a} - {b} AS BIGINT)"
-            case "length":
-                return f"CAST(LENGTH({self.value(args[0])}) AS BIGINT)"
-            case "position":
-                return f"CAST(STRPOS({self.value(args[0])}, {self.value(args[1])}) AS BIGINT)"
-            case _:
-                raise Failed(f"no numeric form of {call.op}")
-
-    def _rounded(self, op: Op, inner: Expr, places: Expr) -> str:
-        """floor, ceil, trunc, and round half away from zero, at a number of decimals."""
-        digits = places.value if isinstance(places, Lit) and isinstance(places.value, int) else 0
-        x = self.as_double(inner)
-        scale = self.double(Fraction(10) ** abs(digits))
-        if digits:
-            x = f"({x} {'*' if digits > 0 else '/'} {scale})"
-        if op == "round":
-            made = f"(SIGN({x}) * FLOOR(ABS({x}) + {self.double(0.5)}))"
-        else:
-            made = f"{op.upper()}({x})"
-        return f"({made} {'/' if digits > 0 else '*'} {scale})" if digits else made
-
-    def _to_int(self, inner: Expr, call: Call) -> str:
-        """Rounded half away from zero, and kept inside the target type."""
-        if inner.type.is_integer and inner.domain.reach <= call.domain.reach:
-            return self._as(inner, self.representation(call))
-        x = self._rounded("round", inner, Lit(0, call.type))
-        reach = {Kind.INT2: 2**15 - 1, Kind.INT4: 2**31 - 1}.get(call.type.kind, 2**62)
-        limit = self.double(float(reach))
-        clamped = f"(CASE WHEN {x} > {limit} THEN {limit} WHEN {x} < -{limit} THEN -{limit} ELSE {x} END)"
-        return f"CAST({clamped} AS BIGINT)"
-
-    def _extract(self, call: Call) -> str:
-        part, inner = call.args
-        name = str(part.value) if isinstance(part, Lit) else ""
-        target = self.dialect.double if name == "epoch" else "BIGINT"
-        return f"CAST(EXTRACT({name.upper()} FROM {self.moment(inner)}) AS {target})"
 
     # Dates and text ---------------------------------------------------------------------------------------------
 
