@@ -14,7 +14,7 @@ from dpsql.compiler.algebra import Expr, Lit
 from dpsql.compiler.bind.context import Context, Rule, bind, constant
 from dpsql.compiler.bind.numbers import arithmetic, cast_number
 from dpsql.compiler.bind.temporal import cast, date_bin, difference, part_of, shift, timed, truncated
-from dpsql.compiler.bind.text import formatted
+from dpsql.compiler.bind.written import formatted
 from dpsql.compiler.parse import only, refuse
 from dpsql.errors import UNDEFINED_FUNCTION
 from dpsql.types import DATE, INT4, INT8, NUMERIC, TEXT, TIMESTAMP

@@ -31,7 +31,7 @@ from dpsql.compiler.bind.intervals import is_interval
 from dpsql.compiler.bind.narrowing import where_true
 from dpsql.compiler.bind.numbers import arithmetic, cast_number, extremum_domain, fold, numeric, sql_type
 from dpsql.compiler.bind.parsing import surely, tried
-from dpsql.compiler.bind.text import as_text
+from dpsql.compiler.bind.written import as_text
 from dpsql.compiler.facts import narrowed
 from dpsql.compiler.parse import only, refuse
 from dpsql.errors import OUT_OF_RANGE

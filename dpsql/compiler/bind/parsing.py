@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from dpsql.compiler.algebra import Call, Case, Domain, Expr, Lit
 from dpsql.compiler.bind.context import Context, boolean
-from dpsql.compiler.bind.text import finite
+from dpsql.compiler.bind.text_values import finite
 from dpsql.compiler.domains import INTEGER_REACH, hull, null_domain
 from dpsql.compiler.parse import refuse
 from dpsql.errors import BAD_TEXT, Rejected

@@ -17,7 +17,8 @@ from sqlglot import exp
 from dpsql.compiler import patterns
 from dpsql.compiler.algebra import Call, Case, Domain, Expr, Lit
 from dpsql.compiler.bind.context import Context, Rule, boolean, constant, text
-from dpsql.compiler.bind.text import called, count_of, finite, joined, mapped, substring_of
+from dpsql.compiler.bind.text import count_of, joined, substring_of
+from dpsql.compiler.bind.text_values import called, finite, mapped
 from dpsql.compiler.parse import only, refuse
 from dpsql.compiler.walk import larger_than
 from dpsql.errors import TOO_COMPLEX, Rejected

@@ -1,118 +1,25 @@
-"""Text over private rows: ||, CONCAT, parts of a text, casts to text and to_char, with all values where they are known.
+"""Text over private rows: ||, CONCAT and parts of a text, with all values where they are known.
 
-Decides the domain of a text: where every argument has finitely many public values, so has the result, which can then
-name public keys. The values are computed here; the backend's text is compared with them, so a difference could lose
-rows but never show a key that the policy does not tell. Every text that takes part is cut to `emit.text.LONGEST`
-characters, so that no result can outgrow what a backend holds.
+Decides the domain of a text: where every argument has finitely many public values, so has the result (`text_values`).
+Every text that takes part is cut to `emit.text.LONGEST` characters, so that no result can outgrow what a backend holds.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from datetime import datetime
-from decimal import Decimal
 from fractions import Fraction
-from itertools import product
-from math import prod
 
 from sqlglot import exp
 
-from dpsql.compiler import domains, formats
-from dpsql.compiler.algebra import Call, Case, Col, Domain, Expr, Lit, Op
-from dpsql.compiler.bind.context import Context, Rule, bind, boolean, constant, text
-from dpsql.compiler.bind.numbers import cast_number
-from dpsql.compiler.bind.spellings import zero_padded
-from dpsql.compiler.calendar import next_value, truncate_value
-from dpsql.compiler.keys import Released, is_whole, key_domain
+from dpsql.compiler import domains
+from dpsql.compiler.algebra import Call, Domain, Expr, Lit, Op
+from dpsql.compiler.bind.context import Context, Rule, bind, constant, text
+from dpsql.compiler.bind.text_values import MOST_TEXT, called, mapped
+from dpsql.compiler.bind.written import as_text, to_char
 from dpsql.compiler.parse import only, refuse
-from dpsql.compiler.public.temporal import original_format
-from dpsql.errors import TOO_COMPLEX, UNDEFINED_FUNCTION, Rejected
-from dpsql.types import INT4, INT8, TEXT, Kind, SqlType, Value
+from dpsql.errors import TOO_COMPLEX, Rejected
+from dpsql.types import INT4, TEXT, Kind
 
-MOST_VALUES = 10_000
-MOST_TEXT = 200_000
-"""Values of a text that are computed here, and their characters together: texts can grow with every function."""
 MOST_PARTS = 50
-_MOST_PERIODS = 20_000
-
-
-def finite(expr: Expr) -> tuple[Value, ...] | None:
-    """All values of an expression, NULL apart, where the policy and the statement tell them."""
-    if isinstance(expr, Lit):
-        return () if expr.value is None else (expr.value,)
-    domain = key_domain(expr, MOST_VALUES)
-    if domain is None or isinstance(domain.of, Released):
-        return None
-    return tuple(domain.value(i, expr.type) for i in range(domain.size - domain.nullable))
-
-
-def mapped(parts: tuple[Expr, ...], compute: Callable[..., Value]) -> tuple[Value, ...] | None:
-    """The values of a function of these parts; None where they are not known, or too many."""
-    choices = []
-    for part in parts:
-        values = finite(part)
-        if values is None:
-            return None
-        choices.append(values)
-    if prod(len(values) for values in choices) > MOST_VALUES:
-        return None
-    found: dict[Value, None] = {}
-    size = 0
-    for chosen in product(*choices):
-        made = compute(*chosen)
-        size += len(made) if isinstance(made, str) else 0
-        if size > MOST_TEXT:
-            return None
-        found[made] = None
-    return tuple(found)
-
-
-def called(op: Op, args: tuple[Expr, ...], compute: Callable[..., Value]) -> Call:
-    """A text function that is NULL where an argument is."""
-    values = mapped(args, compute)
-    return Call(op, args, TEXT, Domain(values=values, nullable=any(a.domain.nullable for a in args)))
-
-
-# Casts to text ----------------------------------------------------------------------------------------------------
-
-
-def as_text(value: Expr, node: exp.Expr) -> Expr:
-    """CAST(x AS text), where both backends write x alike."""
-    kind = value.type.kind
-    if kind is Kind.TEXT:
-        return value
-    if isinstance(value, Lit):
-        return Lit(None if value.value is None else _written(value.value, value.type), TEXT)
-    if value.type.is_number and not value.type.is_integer and is_whole(value):
-        value = cast_number(value, INT8, node)
-    if value.type.is_integer:
-        return called("to_text", (value,), lambda v: _written(v, INT8))
-    scaled = isinstance(value, Col) and kind is Kind.NUMERIC and value.type.precision is not None
-    if scaled or kind is Kind.UUID:
-        return called("to_text", (value,), lambda v: _written(v, value.type))
-    if kind is Kind.BOOL:
-        nullable = value.domain.nullable
-        branches = ((value, Lit("true", TEXT)), (boolean("not", value), Lit("false", TEXT)))
-        return Case(branches, None, TEXT, Domain(values=("true", "false"), nullable=nullable))
-    if kind is Kind.DATE:
-        return formatted(value, "YYYY-MM-DD")
-    if kind is Kind.TIMESTAMP and isinstance(value, Call) and value.op == "date_trunc":
-        return formatted(value, "YYYY-MM-DD HH24:MI:SS")
-    hint = "Round it to a whole number first, as in CAST(ROUND(x) AS integer), or cast the aggregated result."
-    if value.type.is_time:
-        hint = "Write to_char(x, 'YYYY-MM-DD HH24:MI:SS'), or cast it to a date first."
-    raise refuse(f"CAST from {value.type} to text is not available over private rows", node, hint=hint)
-
-
-def _written(value: Value, type_: SqlType) -> str:
-    """A value as both backends write it."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if type_.is_integer and isinstance(value, int | float | Decimal):
-        return str(int(value))
-    if type_.kind is Kind.NUMERIC and type_.scale is not None and isinstance(value, int | Decimal):
-        return f"{Decimal(value):.{type_.scale}f}"
-    return value.isoformat(" ") if isinstance(value, datetime) else str(value)
 
 
 def _part(node: exp.Expr, context: Context) -> Expr:
@@ -349,58 +256,6 @@ def _padded(node: exp.Expr, context: Context) -> Expr:
     return called("lpad" if left else "rpad", (text(node.this, context), Lit(width, INT4), fill), pad)
 
 
-# to_char ----------------------------------------------------------------------------------------------------------
-
-
-def _to_char(node: exp.Expr, context: Context) -> Expr:
-    """to_char(timestamp, 'format'): sqlglot has turned the format into strftime's."""
-    only(node, "format")
-    form = node.args.get("format")
-    value = bind(node.this, context)
-    if value.type.is_number and isinstance(form, exp.Literal):
-        padded = zero_padded(value, node, str(form.this))
-        if padded is not None:
-            return bind(padded, context)
-    if not value.type.is_time or not isinstance(form, exp.Literal):
-        raise refuse(
-            "to_char over private rows takes a date or timestamp and a constant format",
-            node,
-            sqlstate=UNDEFINED_FUNCTION,
-            hint="Write CAST(x AS text) for whole numbers, LPAD(CAST(x AS text), 2, '0') with zeros before them.",
-        )
-    pattern = original_format(str(form.this))
-    if formats.pieces(pattern) is None:
-        raise refuse(
-            f'to_char over private rows does not know all of the format "{pattern[:40]}"',
-            node,
-            hint=f"It knows {', '.join(formats.FORMS)}, FM before them, and other text in double quotes.",
-        )
-    return formatted(value, pattern)
-
-
-def formatted(value: Expr, pattern: str) -> Expr:
-    parts = formats.pieces(pattern) or ()
-    if isinstance(value, Lit):
-        at = domains.moment(value.value)
-        return Lit(None if at is None else formats.text_of(at, parts), TEXT)
-    first, last = domains.moment(value.domain.first), domains.moment(value.domain.last)
-    texts: tuple[Value, ...] | None = formats.all_texts(parts, first, last, _periods, MOST_VALUES)
-    if texts is None:
-        texts = mapped((value,), lambda at: formats.text_of(domains.moment(at) or datetime.min, parts))
-    return Call("to_char", (value, Lit(pattern, TEXT)), TEXT, Domain(values=texts, nullable=value.domain.nullable))
-
-
-def _periods(unit: str, first: datetime, last: datetime) -> tuple[datetime, ...] | None:
-    found: list[datetime] = []
-    at = truncate_value(unit, first)
-    while at <= last:
-        if len(found) >= _MOST_PERIODS:
-            return None
-        found.append(at)
-        at = next_value(unit, at)
-    return tuple(found)
-
-
 TEXT_RULES: dict[type[exp.Expr], Rule] = {
     exp.DPipe: _operator,
     exp.Concat: _concat,
@@ -416,5 +271,5 @@ TEXT_RULES: dict[type[exp.Expr], Rule] = {
     exp.SplitPart: _split_part,
     exp.StrPosition: _position,
     exp.Pad: _padded,
-    exp.TimeToStr: _to_char,
+    exp.TimeToStr: to_char,
 }
