@@ -13,7 +13,8 @@ from typing import TypeVar
 
 from sqlglot import exp
 
-from dpsql.compiler.bind.grouping import ERROR_FUNCTIONS, has_aggregates
+from dpsql.compiler.bind.grouping import has_aggregates
+from dpsql.compiler.bind.measured import ERROR_FUNCTIONS
 from dpsql.compiler.public.names import output_name
 from dpsql.errors import Rejected
 

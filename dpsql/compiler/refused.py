@@ -13,7 +13,8 @@ from sqlglot import exp
 
 from dpsql.compiler.algebra import Rows, columns_of
 from dpsql.compiler.bind.expr import Context, bind_condition
-from dpsql.compiler.bind.grouping import Grouping, has_aggregates, rewrite
+from dpsql.compiler.bind.grouping import has_aggregates, rewrite
+from dpsql.compiler.bind.measured import Grouping
 from dpsql.compiler.bind.scope import Field, Source, unknown_columns, unknown_item
 from dpsql.compiler.parse import name_of
 from dpsql.compiler.problems import Problems

@@ -12,8 +12,8 @@ from histogram_mutants import MUTATIONS
 from histogram_replay import Mutation
 
 from dpsql.compiler.algebra import Aggregation, outputs
-from dpsql.compiler.bind import grouping, per_unit, union
-from dpsql.compiler.bind.grouping import Grouping
+from dpsql.compiler.bind import measured, per_unit, union
+from dpsql.compiler.bind.measured import Grouping
 from dpsql.compiler.bind.scope import Source
 from dpsql.compiler.emit import Dialect, emit_histogram
 from dpsql.compiler.emit.common import DerivedRows
@@ -26,7 +26,7 @@ Change = Callable[[Patch], None]
 
 def rollup_as_one_group(patch: Patch) -> None:
     """ROLLUP, CUBE and GROUPING SETS as if a unit were in one of the finest groups only."""
-    made = grouping.aggregation
+    made = measured.aggregation
 
     def claimed(asked: Grouping, max_groups: int | None) -> Aggregation:
         aggregation: Aggregation = made(asked, max_groups)

@@ -7,65 +7,29 @@ group key nor inside an aggregate is refused, so no private value can reach the 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TypeVar
 
 from sqlglot import exp
 
-from dpsql.compiler.algebra import (
-    Aggregate,
-    Aggregation,
-    Expr,
-    Lit,
-    canonical,
-    columns_of,
-)
+from dpsql.compiler.algebra import Lit, canonical
 from dpsql.compiler.bind.aggregates import aggregate
-from dpsql.compiler.bind.choices import chooses
+from dpsql.compiler.bind.bars import bar_formula, bar_of_one, covariance
 from dpsql.compiler.bind.compositions import composed
-from dpsql.compiler.bind.expr import Context, bind
-from dpsql.compiler.bind.parameters import constant
-from dpsql.compiler.bind.propagate import COVARIANCE, WIDE, propagated
-from dpsql.compiler.bind.scope import Field, Source, unknown_columns
+from dpsql.compiler.bind.expr import bind
+from dpsql.compiler.bind.measured import ERROR_FUNCTIONS, Grouping, is_aggregate, reference, released
+from dpsql.compiler.bind.propagate import COVARIANCE
+from dpsql.compiler.bind.scope import Field, unknown_columns
 from dpsql.compiler.facts import narrowed
 from dpsql.compiler.parse import name_of, only, refuse, unwrap
 from dpsql.compiler.problems import FollowUp, Problems, together
 from dpsql.compiler.public.names import output_name
-from dpsql.compiler.sharing import may_share
 from dpsql.compiler.suggest import suggestion
-from dpsql.errors import GROUPING, TOO_COMPLEX, Rejected
+from dpsql.errors import GROUPING, Rejected
 from dpsql.policy.schema import Schema
-from dpsql.types import FLOAT8, INT8, TEXT, Column, Kind
+from dpsql.types import TEXT, Kind
 
 T = TypeVar("T")
-
-MAX_AGGREGATES = 100
-ERROR_FUNCTIONS = {"dp_stddev": "sd", "dp_interval_low": "low", "dp_interval_high": "high"}
-
-
-@dataclass(slots=True)
-class Grouping:
-    """A grouped query in the making. `relation`: the name of the released relation that it will read.
-
-    `sets`: ROLLUP, CUBE or GROUPING SETS, computed by summing the cells of the finest grouping. `refused`: a key is.
-    `pairs`: the aggregates whose covariance error bars read.
-    """
-
-    source: Source
-    context: Context
-    schema: Schema
-    relation: str
-    subquery: Callable[[exp.Query], exp.Query]
-    keys: dict[str, int] = field(default_factory=dict)
-    key_exprs: list[Expr] = field(default_factory=list)
-    key_classes: set[type[exp.Expr]] = field(default_factory=set)
-    names: list[str] = field(default_factory=list)
-    sets: bool = False
-    refused: bool = False
-    aggregates: list[Aggregate] = field(default_factory=list)
-    places: dict[tuple[object, ...], int] = field(default_factory=dict)
-    pairs: list[tuple[int, int]] = field(default_factory=list)
 
 
 def rewrite(select: exp.Select, grouping: Grouping) -> exp.Select:
@@ -121,55 +85,12 @@ def _caught(problems: Problems, node: exp.Expr, part: Callable[[], T], grouping:
     return made
 
 
-def aggregation(grouping: Grouping, max_groups: int | None, max_rows_per_group: int | None) -> Aggregation:
-    """The release that the rewritten query reads; its bounds are the policy's, or the tighter ones that are asked for."""
-    source, schema = grouping.source, grouping.schema
-    tables = [schema.tables[name] for name in dict.fromkeys(source.tables)]
-    groups = max(t.max_groups for t in tables)
-    rows = max(t.max_rows_per_group for t in tables)
-    unbounded = schema.policy.privacy.is_row and not source.multiplies
-    keys = tuple(grouping.key_exprs)
-    read = {col.name for key in keys for col in columns_of(key)}
-    one_row = unbounded or (frozenset() in source.unique and not source.multiplies)
-    return Aggregation(
-        input=source.node,
-        unit=None if unbounded or source.unit is None else source.unit.name,
-        keys=keys,
-        names=tuple(grouping.names),
-        aggregates=tuple(grouping.aggregates),
-        max_groups=min(groups, max_groups or groups),
-        max_rows=min(rows, max_rows_per_group or rows),
-        one_group=one_row or read <= source.constants,
-        one_row=one_row,
-        tables=tuple(dict.fromkeys(source.tables)),
-        preserved=source.preserved,
-        pairs=tuple(grouping.pairs),
-    )
-
-
-def released_columns(made: Aggregation) -> tuple[Column, ...]:
-    """The released relation's columns: keys, aggregates, the hidden error bars of each, the covariances of pairs."""
-    keys = [Column(f"k{i}", key.type) for i, key in enumerate(made.keys)]
-    values = [Column(f"a{j}", a.type) for j, a in enumerate(made.aggregates)]
-    bars = [Column(f"_a{j}_{suffix}", FLOAT8) for j in range(len(values)) for suffix in ERROR_FUNCTIONS.values()]
-    return (*keys, *values, *bars, *(Column(_together(pair), FLOAT8) for pair in made.pairs))
-
-
-def _together(pair: tuple[int, int]) -> str:
-    return f"_a{pair[0]}_a{pair[1]}"
-
-
 def has_aggregates(select: exp.Select) -> bool:
     """Whether the query groups: GROUP BY, HAVING, DISTINCT or an aggregate function of its own level."""
     if any(select.args.get(key) for key in ("group", "having", "distinct")):
         return True
     parts = [*select.expressions, *([select.args["order"]] if select.args.get("order") else [])]
     return any(_aggregates_in(part) for part in parts)
-
-
-def is_aggregate(node: exp.Expr) -> bool:
-    """Whether the node itself is an aggregate function."""
-    return isinstance(node, exp.AggFunc) or chooses(node)
 
 
 def _aggregates_in(node: exp.Expr) -> bool:
@@ -285,13 +206,14 @@ def _rewritten(node: exp.Expr, grouping: Grouping, aliases: frozenset[str]) -> e
     match node:
         case exp.Filter() if is_aggregate(node.this):
             only(node, "expression")
-            return _released(
+            return released(
                 aggregate(node.this, node.args["expression"].this, grouping.source, grouping.context), grouping
             )
         case exp.Anonymous() if node.meta.get(COVARIANCE):
-            return _covariance(node, grouping)
+            return covariance(node, grouping)
         case exp.Anonymous() if str(node.this).lower() in ERROR_FUNCTIONS:
-            return _error_bar(node, grouping)
+            bar = bar_of_one(node, grouping)
+            return _rewritten(bar_formula(node, grouping), grouping, frozenset()) if bar is None else bar
         case exp.Window() if isinstance(node.this, exp.AggFunc):
             return _rebuilt(node, grouping, aliases, keep_function=True)
         case exp.Grouping():
@@ -301,7 +223,7 @@ def _rewritten(node: exp.Expr, grouping: Grouping, aliases: frozenset[str]) -> e
         case exp.Select() | exp.SetOperation():
             return grouping.subquery(node)
         case _ if is_aggregate(node):
-            return _released(aggregate(node, None, grouping.source, grouping.context), grouping)
+            return released(aggregate(node, None, grouping.source, grouping.context), grouping)
         case exp.Column():
             return _bare_column(node, grouping)
         case _:
@@ -331,16 +253,7 @@ def _as_key(node: exp.Expr, grouping: Grouping) -> exp.Expr | None:
     except Rejected:
         return None
     index = grouping.keys.get(text)
-    return None if index is None else _reference(f"k{index}", grouping, node)
-
-
-def _reference(name: str, grouping: Grouping, at: exp.Expr) -> exp.Column:
-    """A column of the released relation, placed where the node it replaces stood."""
-    identifier = exp.to_identifier(name, quoted=True)
-    first = next((n for n in at.walk() if "start" in n.meta), None)
-    if first is not None:
-        identifier.meta.update(first.meta)
-    return exp.Column(this=identifier, table=exp.to_identifier(grouping.relation, quoted=True))
+    return None if index is None else reference(f"k{index}", grouping, node)
 
 
 def _rebuilt(node: exp.Expr, grouping: Grouping, aliases: frozenset[str], *, keep_function: bool = False) -> exp.Expr:
@@ -371,118 +284,3 @@ def _bare_column(node: exp.Column, grouping: Grouping) -> exp.Expr:
         sqlstate=GROUPING,
         hint=f"Add it to GROUP BY{', as in GROUP BY ' + node.sql('postgres') if not grouping.keys else ''}.",
     )
-
-
-def _released(aggregate: Aggregate, grouping: Grouping) -> exp.Expr:
-    if aggregate.argument is None and aggregate.kind in ("quantile_cont", "quantile_disc"):
-        return constant(Lit(None, aggregate.type))
-    if grouping.sets:
-        return _summed(aggregate, grouping)
-    return _reference(f"a{_index(aggregate, grouping)}", grouping, exp.Null())
-
-
-def _summed(aggregate: Aggregate, grouping: Grouping) -> exp.Expr:
-    """An aggregate of a coarser group, from the cells of the finest: free, by adding up what is released."""
-    match aggregate.kind:
-        case "count" | "sum":
-            total = exp.Sum(this=_reference(f"a{_index(aggregate, grouping)}", grouping, exp.Null()))
-            type_ = exp.DataType.build(str(aggregate.type), dialect="postgres")
-            return exp.Cast(this=total, to=type_)
-        case "avg":
-            parts = [
-                _summed(replace(aggregate, kind="sum"), grouping),
-                _summed(replace(aggregate, kind="count", type=INT8), grouping),
-            ]
-            return exp.Div(this=parts[0], expression=exp.Nullif(this=parts[1], expression=exp.Literal.number(0)))
-        case _:
-            raise refuse(
-                f"{aggregate.kind.upper()} is not available with ROLLUP, CUBE or GROUPING SETS",
-                exp.Null(),
-                hint="Available: COUNT, SUM and AVG.",
-            )
-
-
-def _index(aggregate: Aggregate, grouping: Grouping) -> int:
-    """The aggregate's place in the release; equal ones share it."""
-    mine = _identity(aggregate)
-    if mine in grouping.places:
-        return grouping.places[mine]
-    if len(grouping.aggregates) >= MAX_AGGREGATES:
-        raise Rejected(f"One query measures at most {MAX_AGGREGATES} different aggregates.", sqlstate=TOO_COMPLEX)
-    grouping.places[mine] = len(grouping.aggregates)
-    grouping.aggregates.append(aggregate)
-    return grouping.places[mine]
-
-
-def _identity(aggregate: Aggregate) -> tuple[object, ...]:
-    argument = None if aggregate.argument is None else canonical(aggregate.argument)
-    condition = None if aggregate.condition is None else canonical(aggregate.condition)
-    second = None if aggregate.second is None else canonical(aggregate.second)
-    return aggregate.kind, aggregate.rank, argument, condition, second
-
-
-def _error_bar(node: exp.Anonymous, grouping: Grouping) -> exp.Expr:
-    """dp_stddev, dp_interval_low and dp_interval_high: of one aggregate, or of an expression over some."""
-    name = str(node.this).lower()
-    inner = unwrap(node.expressions[0]) if len(node.expressions) == 1 else node
-    if grouping.sets and isinstance(inner.this if isinstance(inner, exp.Filter) else inner, exp.Avg):
-        inner = _ratio(inner)
-    elif _is_one(inner):
-        found = _one(inner, grouping)
-        if grouping.sets:
-            return _summed_bar(name, found, grouping)
-        return _reference(f"_a{_index(found, grouping)}_{ERROR_FUNCTIONS[name]}", grouping, node)
-
-    def share(a: exp.Expr, b: exp.Expr) -> bool:
-        return may_share(_one(a, grouping), _one(b, grouping))
-
-    return _rewritten(propagated(name, node, inner, is_aggregate, share), grouping, frozenset())
-
-
-def _is_one(node: exp.Expr) -> bool:
-    """Whether the node is a single aggregate, with or without FILTER."""
-    return is_aggregate(node.this if isinstance(node, exp.Filter) else node)
-
-
-def _one(node: exp.Expr, grouping: Grouping) -> Aggregate:
-    plain, condition = (node.this, node.args["expression"].this) if isinstance(node, exp.Filter) else (node, None)
-    return aggregate(plain, condition, grouping.source, grouping.context)
-
-
-def _covariance(node: exp.Anonymous, grouping: Grouping) -> exp.Expr:
-    """Of the noise of two aggregates; of a coarser group, the sum over the finest ones."""
-    first, second = sorted(_index(_one(each, grouping), grouping) for each in node.expressions)
-    if (first, second) not in grouping.pairs:
-        grouping.pairs.append((first, second))
-    found = _reference(_together((first, second)), grouping, exp.Null())
-    return exp.Sum(this=found) if grouping.sets else found
-
-
-def _ratio(average: exp.Expr) -> exp.Expr:
-    """AVG(x), with its FILTER, as what stands for it in a coarser group: SUM(x) / NULLIF(COUNT(x), 0)."""
-    parts = []
-    for function in (exp.Sum, exp.Count):
-        part = average.copy()
-        old = part.this if isinstance(part, exp.Filter) else part
-        new = function(this=old.this)
-        if part is old:
-            part = new
-        else:
-            part.set("this", new)
-        parts.append(part)
-    return exp.Div(this=parts[0], expression=exp.Nullif(this=parts[1], expression=exp.Literal.number(0)))
-
-
-def _summed_bar(name: str, aggregate: Aggregate, grouping: Grouping) -> exp.Expr:
-    """The error bar of a coarser group: the noise of the finest groups is independent, so its squares add up."""
-    total = _summed(aggregate, grouping)
-    deviation = _reference(f"_a{_index(aggregate, grouping)}_sd", grouping, exp.Null())
-    spread = exp.Sqrt(this=exp.Sum(this=exp.Mul(this=deviation, expression=deviation.copy())))
-    if name == "dp_stddev":
-        return spread
-    reach = exp.Mul(this=exp.Literal.number(WIDE), expression=spread)
-    side = exp.Sub if name == "dp_interval_low" else exp.Add
-    return exp.Paren(this=side(this=total, expression=reach))
-
-
-__all__ = ["Grouping", "aggregation", "has_aggregates", "is_aggregate", "released_columns", "rewrite", "row_level"]

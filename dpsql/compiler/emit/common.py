@@ -3,7 +3,8 @@
 Totality rests on `Domain.reach` and `Domain.grain`, which hold for every row: integers are computed in a type that
 holds `reach`; everything else in binary floats, with columns read as NULL (NaN), as 0 (below 10^-30) or clamped (beyond
 10^15), so that no operation can overflow, underflow or meet a NaN. Dates are clamped to
-the years 1000..9990 before any function sees them; `numbers` says what keeps calls total. Nothing here depends on declared bounds being true.
+the years 1000..9990 before any function sees them; `numbers` says what keeps calls total. Nothing here depends on
+declared bounds being true.
 
 Binary +, -, *, / and floor are IEEE 754 in every dialect, so the same rows give the same integers everywhere.
 """

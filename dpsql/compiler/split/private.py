@@ -14,8 +14,9 @@ from sqlglot import exp
 from dpsql.compiler.algebra import Aggregation, Expr, Lit, Rows
 from dpsql.compiler.bind.expr import Context, bind
 from dpsql.compiler.bind.from_clause import bind_from
-from dpsql.compiler.bind.grouping import Grouping, aggregation, has_aggregates, released_columns, rewrite, row_level
+from dpsql.compiler.bind.grouping import has_aggregates, rewrite, row_level
 from dpsql.compiler.bind.literals import coerce
+from dpsql.compiler.bind.measured import Grouping, aggregation, released_columns
 from dpsql.compiler.bind.numbers import family
 from dpsql.compiler.bind.per_unit import per_unit
 from dpsql.compiler.bind.scope import Field, Source, unknown_columns
