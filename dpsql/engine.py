@@ -11,11 +11,8 @@ import json
 import logging
 import time
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
-from functools import lru_cache
 from itertools import count
 from typing import Literal, Protocol
-from zoneinfo import ZoneInfo
 
 from dpsql import notices
 from dpsql.asking import Asker, account_for, asker_of, limits_for, terms_of
@@ -24,13 +21,11 @@ from dpsql.backends import Cancel as Interruptible
 from dpsql.backends.inspect import inspect
 from dpsql.backends.slots import slotted
 from dpsql.catalog.catalog import Catalog, Catalogs
-from dpsql.compiler import Compiled, Terms, advice, compile_statement, explain, reads_clock
-from dpsql.compiler.clock import hour_of
-from dpsql.compiler.emit import DIALECTS, emit, emit_histogram
+from dpsql.compiler import Compiled, advice, explain
+from dpsql.compiler.emit import DIALECTS
 from dpsql.compiler.plan import PlannedRelease, with_released_keys
-from dpsql.compiler.problems import detailed
 from dpsql.compiler.public import Remainder
-from dpsql.errors import TOO_COMPLEX, Rejected
+from dpsql.errors import Rejected
 from dpsql.ledger import BudgetExhausted, InFlight, Ledger, open_ledger, trail
 from dpsql.ledger.balance import Balance, calendar_of, dataset_balance, in_epsilon, user_balance
 from dpsql.ledger.views import system_relations
@@ -39,13 +34,13 @@ from dpsql.notices import Grant
 from dpsql.pgwire.parameters import FIXED
 from dpsql.policy.model import Policy
 from dpsql.policy.schema import Schema
+from dpsql.prepare import Preparer
 from dpsql.release import derived_error95, derived_relation, key_list, release, released_relation
 from dpsql.remainder import Pool
 from dpsql.replay.key import fingerprint
-from dpsql.replay.ready import Ready, Reuse, Surroundings
+from dpsql.replay.ready import Ready
 from dpsql.replay.recent import Known, Recent
 from dpsql.replay.recipe import Derived
-from dpsql.replay.shape import REUSE_ERROR
 from dpsql.types import (
     TEXT,
     UNKNOWN,
@@ -108,13 +103,11 @@ class Engine:
         self.backend = backend
         self.ledger = ledger
         self._serial = next(_serials)
-        self._zone = ZoneInfo(self.policy.timezone)
         public = {name: t.rows for name, t in {**schema.tables, **schema.responses}.items() if t.rows is not None}
         self.pool = Pool(public)
-        self._surroundings = Surroundings(schema, ledger.refreshes())
+        self.preparer = Preparer(schema, DIALECTS[backend.dialect], ledger.refreshes())
         self._replays = Recent()
         self._catalogs = Catalogs(schema)
-        self._compiled = lru_cache(maxsize=512)(self._compile)
 
     def close(self) -> None:
         self.retire()
@@ -145,7 +138,7 @@ class Engine:
         """Columns and parameter types, from the text and the policy alone."""
         parameters = tuple((t or UNKNOWN, None) for t in parameter_types)
         with trail.refusals(user, text, self.policy.server.log_text):
-            compiled = self._prepared(user, text, offset, settings, parameters)
+            compiled = self.preparer.ready(user, text, offset, settings, parameters).compiled
         return Description(compiled.parameter_types, compiled.columns)
 
     def explain(
@@ -157,7 +150,7 @@ class Engine:
         parameters: Parameters,
         format: Literal["text", "json"],
     ) -> Relation:
-        ready = self._ready(user, text, offset, settings, parameters)
+        ready = self.preparer.ready(user, text, offset, settings, parameters)
         compiled, epsilon = ready.compiled, plain(ready.compiled.epsilon)
         column = (Column("QUERY PLAN", TEXT),)
         if format == "json":
@@ -224,7 +217,7 @@ class Engine:
         cancel: Cancel,
         line: trail.Line,
     ) -> Answer:
-        ready = self._ready(user, text, offset, settings, parameters)
+        ready = self.preparer.ready(user, text, offset, settings, parameters)
         compiled = ready.compiled
         most = self.policy.server.statement_timeout
         deadline = time.monotonic() + min(settings.statement_timeout or most, most)
@@ -269,51 +262,7 @@ class Engine:
             cancel.check()
             raise
 
-    def _prepared(self, user: str, text: str, offset: int, settings: Settings, parameters: Parameters) -> Compiled:
-        return self._ready(user, text, offset, settings, parameters).compiled
-
-    def _ready(self, user: str, text: str, offset: int, settings: Settings, parameters: Parameters) -> Ready:
-        asker = asker_of(self.policy, user, public_only=True)
-        terms = terms_of(self.schema, asker, settings)
-        try:
-            now = hour_of(datetime.now(UTC), self._zone) if reads_clock(text, self.schema) else None
-            reuse = Reuse(REUSE_ERROR if settings.reuse_error is None else settings.reuse_error, settings.max_error)
-            ready = self._compiled(text, terms, asker.role.tables, parameters, now, reuse)
-        except Rejected as error:
-            raise _moved(error, text, offset) from None
-        except RecursionError:
-            hint = "Use fewer operators, casts or set operations in a row."
-            raise Rejected("the statement is nested too deeply", sqlstate=TOO_COMPLEX, hint=hint) from None
-        if ready.asks:
-            asker_of(self.policy, user)
-        return ready
-
-    def _compile(
-        self,
-        text: str,
-        terms: Terms,
-        tables: tuple[str, ...] | None,
-        parameters: Parameters,
-        now: datetime | None,
-        reuse: Reuse,
-    ) -> Ready:
-        visible = None if tables is None else frozenset(tables)
-        compiled = compile_statement(text, self.schema, terms, visible, parameters, now)
-        queries = {planned.id: self._emitted(planned, {}) for planned in compiled.releases}
-        inner = {planned.id for planned in compiled.releases if planned.aggregation.depends_on}
-        return self._surroundings.ready(compiled, reuse, {i: q for i, q in queries.items() if i not in inner})
-
-    def _emitted(self, planned: PlannedRelease, derived: Mapping[int, Relation | None]) -> tuple[str, ...]:
-        """The backend's queries: cells (if any), then histograms. Made once before anything is reserved, as a check."""
-        dialect = DIALECTS[self.backend.dialect]
-        cells = (emit(planned, dialect, derived),) if planned.has_cells else ()
-        return (*cells, *(emit_histogram(planned, h, dialect, derived) for h in planned.histograms))
-
     # Reserve ----------------------------------------------------------------------------------------------------
-
-    def keys(self, compiled: Compiled) -> dict[str, str]:
-        """The key of each release."""
-        return self._surroundings.keys(compiled)
 
     def _reserve(
         self, asker: Asker, ready: Ready, text: str, deadline: float, cancel: Cancel
@@ -401,7 +350,7 @@ class Engine:
             return self.backend.fetch(sql, keys, max(end - time.monotonic(), 0.001), cancel)
 
         width = len(planned.keys)
-        queries = ready.queries.get(planned.id) or self._emitted(planned, derived)
+        queries = ready.queries.get(planned.id) or self.preparer.queries(planned, derived)
         with slotted(self.policy.server.time_slot, deadline, cancel) as end:
             cells = fetch(queries[0], width) if planned.has_cells else ExactCells((), ())
             histograms = queries[int(planned.has_cells) :]
@@ -410,11 +359,3 @@ class Engine:
             made = release(planned, cells, reservation, weights)
         self.ledger.record(reservation, made, ready.shapes.get(planned.id))
         return made
-
-
-def _moved(error: Rejected, text: str, offset: int) -> Rejected:
-    """The error with its positions counted from the start of what the client sent."""
-    error = detailed(error, text, offset)
-    if error.position is not None and offset:
-        error.position = max(error.position + offset, 1)
-    return error

@@ -28,8 +28,8 @@ def rollup_as_one_group(patch: Patch) -> None:
     """ROLLUP, CUBE and GROUPING SETS as if a unit were in one of the finest groups only."""
     made = measured.aggregation
 
-    def claimed(asked: Grouping, max_groups: int | None) -> Aggregation:
-        aggregation: Aggregation = made(asked, max_groups)
+    def claimed(asked: Grouping, *bounds: int | None) -> Aggregation:
+        aggregation: Aggregation = made(asked, *bounds)
         return replace(aggregation, one_group=True) if asked.sets else aggregation
 
     patch.setattr(private, "aggregation", claimed)

@@ -98,7 +98,8 @@ class Measured:
 
     def keys(self, query: str) -> dict[str, str]:
         """The keys under which its releases would be stored."""
-        return self.engine.keys(self.engine._prepared("alice", query, 0, QUIET, ()))
+        ready = self.engine.preparer.ready("alice", query, 0, QUIET, ())
+        return {planned.id: ask.key for planned, ask in zip(ready.paid, ready.asks, strict=True)}
 
     def announced(self, query: str, settings: Settings = QUIET) -> dict[str, Any]:
         """The first measurement, as EXPLAIN tells it."""

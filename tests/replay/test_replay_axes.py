@@ -94,7 +94,7 @@ def position(column: str, value: object) -> int:
 def test_conditions(shop: Shop, condition: str) -> None:
     """The set holds just the values for which the database says that the condition is true."""
     text = f"SELECT COUNT(*) FROM visits WHERE {condition}"
-    ready = shop.engine._ready("alice", text, 0, Settings(), ())
+    ready = shop.engine.preparer.ready("alice", text, 0, Settings(), ())
     (axis,) = ready.shapes["r0"].axes
     column = next(name for name in VALUES if name in condition)
     with closing(duckdb.connect()) as connection:
@@ -115,14 +115,14 @@ _TYPES = {"hour": "INTEGER", "day": "DATE", "at": "TIMESTAMP", "shop": "TEXT", "
 def test_what_is_not_understood_is_part_of_what_is_measured(shop: Shop) -> None:
     families = set()
     for condition in ("tag = 't1'", "shop LIKE 'z%'", "hour = price", "TRUE"):
-        ready = shop.engine._ready("alice", f"SELECT COUNT(*) FROM visits WHERE {condition}", 0, Settings(), ())
+        ready = shop.engine.preparer.ready("alice", f"SELECT COUNT(*) FROM visits WHERE {condition}", 0, Settings(), ())
         families.add(ready.shapes["r0"].family)
     assert len(families) == 4
 
 
 def test_shapes_as_text(shop: Shop) -> None:
     text = "SELECT shop, AVG(price), COUNT(*) FROM visits WHERE hour < 5 AND note = 1 GROUP BY shop"
-    shape = shop.engine._ready("alice", text, 0, Settings(), ()).shapes["r0"]
+    shape = shop.engine.preparer.ready("alice", text, 0, Settings(), ()).shapes["r0"]
     assert decoded(encoded(shape), shape.family) == shape
 
 

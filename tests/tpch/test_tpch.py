@@ -77,7 +77,7 @@ def test_public_statements_are_answered_exactly(engine: Engine, raw: duckdb.Duck
 
 @pytest.mark.parametrize("number", PRIVATE)
 def test_private_statements_are_answered(engine: Engine, raw: duckdb.DuckDBPyConnection, number: int) -> None:
-    compiled = engine._prepared("alice", QUERIES[number], 0, Settings(), ())
+    compiled = engine.preparer.ready("alice", QUERIES[number], 0, Settings(), ()).compiled
     answer = ask(engine, number)
     assert compiled.releases
     assert [c.name for c in answer.relation.columns] == [d[0] for d in raw.execute(QUERIES[number]).description or ()]
