@@ -12,8 +12,8 @@ from datetime import date, datetime
 from decimal import Decimal
 from uuid import UUID
 
+from compiler_sites import NOBODY, Site
 from compiler_statements import Statement
-from compiler_worlds import NOBODY, Site
 
 from dpsql.compiler import Compiled, compile_statement
 from dpsql.compiler.algebra import Scalar

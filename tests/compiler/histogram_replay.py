@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from compiler_replay import Cells, cells, made_up
-from compiler_worlds import NOBODY, Site
+from compiler_sites import NOBODY, Site
 
 from dpsql.compiler import Compiled
 from dpsql.compiler.emit import DIALECTS, emit_histogram

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from compiler_replay import Cells, compiled_on, integers, violations
+from compiler_sites import Site
 from compiler_statements import Statement
-from compiler_worlds import Site
 from histogram_replay import histogram_violations, weights
 from surface_statements import Surface, round_of
 

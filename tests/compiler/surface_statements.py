@@ -9,19 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from compiler_statements import (
-    BOUNDED,
-    DERIVED,
-    MEMBERS,
-    PRIVATE_KEYS,
-    PUBLIC_KEYS,
-    SOURCES,
-    From,
-    Place,
-    Statement,
-    Writer,
-    _places,
-)
+from compiler_statements import Statement, Writer
+from statement_parts import BOUNDED, DERIVED, MEMBERS, PRIVATE_KEYS, PUBLIC_KEYS, SOURCES, From, Place, places
 
 from dpsql.types import DATE, FLOAT8, INT8, TEXT, Parameters
 
@@ -192,7 +181,7 @@ class Surface(Writer):
 
     def derived(self, tables: tuple[tuple[str, str | None, tuple[tuple[str, str], ...]], ...]) -> str:
         text, unit, columns = self.random.choice(tables)
-        self.places = _places("v", "visits")
+        self.places = places("v", "visits")
         where = f" WHERE {self.condition(1)}" if self.random.random() < 0.4 else ""
         sql = text.format(self._named(BOUNDED), where)
         self.places = [Place(f"x.{name}", name, family) for name, family in columns]  # type: ignore[arg-type]
@@ -211,14 +200,14 @@ class Surface(Writer):
         inner = f"SELECT {key} AS k, COUNT(*) AS c FROM {table} GROUP BY {key}{limit}"
         join = self.random.choice(("JOIN", "JOIN", "LEFT JOIN"))
         sql = f"{table} {alias} {join} ({inner}) AS t ON t.k = {alias}.{key}"
-        self.places = _places(alias, table)
+        self.places = places(alias, table)
         unit = f"{alias}.o_uid" if table == "orders" else f"{alias}.uid"
         return self.grouped(From(sql, ((alias, table),), unit), self.random.choice((["t.k"], ["t.k"], ["t.c"], [])))
 
     def per_period(self) -> str:
         inner = "SELECT DATE_TRUNC('month', o_date) AS m, COUNT(*) AS n FROM orders GROUP BY 1 LIMIT 5"
         sql = f"orders o JOIN ({inner}) AS r ON r.m = DATE_TRUNC('month', o.o_date)"
-        self.places = _places("o", "orders")
+        self.places = places("o", "orders")
         return self.grouped(
             From(sql, (("o", "orders"),), "o.o_uid"), self.random.choice((["r.m"], ["r.n"], ["o.o_status"]))
         )

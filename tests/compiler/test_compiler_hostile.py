@@ -13,8 +13,9 @@ from pathlib import Path
 import pytest
 from compiler_cases import TERMS, cases
 from compiler_replay import compiled_on, runnable, violations
+from compiler_sites import Site, duckdb_site
 from compiler_statements import Statement, Writer
-from compiler_worlds import COLUMNS, WORLDS, Site, duckdb_site
+from compiler_worlds import COLUMNS, WORLDS
 
 from dpsql.compiler import compile_statement
 from dpsql.compiler.emit import DIALECTS

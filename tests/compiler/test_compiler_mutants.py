@@ -8,7 +8,8 @@ import pytest
 from compiler_cases import cases
 from compiler_mutants import MUTANTS, Patch
 from compiler_replay import compiled_on, violations
-from compiler_worlds import WORLDS, Site, duckdb_site
+from compiler_sites import Site, duckdb_site
+from compiler_worlds import WORLDS
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import pytest
 from compiler_cases import cases
 from compiler_replay import compiled_on, integers, violations
-from compiler_worlds import WORLDS, Site, duckdb_site, postgres_site
+from compiler_sites import Site, duckdb_site, postgres_site
+from compiler_worlds import WORLDS
 
 
 @pytest.fixture(scope="module")

@@ -8,8 +8,9 @@ from dataclasses import replace
 import pytest
 from compiler_cases import LAPLACE, TERMS
 from compiler_replay import compiled_on
+from compiler_sites import Site, duckdb_site, postgres_site
 from compiler_statements import Statement
-from compiler_worlds import WORLDS, Site, duckdb_site, postgres_site
+from compiler_worlds import WORLDS
 from histogram_mutants import MUTATIONS
 from histogram_replay import histogram_violations, weights
 

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator
 import pytest
 from compiler_mutants import MUTANTS
 from compiler_replay import compiled_on
-from compiler_worlds import WORLDS, Site, duckdb_site
+from compiler_sites import Site, duckdb_site
+from compiler_worlds import WORLDS
 from surface_mutants import EVERY, UNBOUNDED, Change
 from surface_replay import Accepted, broken
 from surface_statements import KINDS

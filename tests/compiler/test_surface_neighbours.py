@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 from compiler_replay import compiled_on
-from compiler_worlds import NOBODY, WORLDS, Site, duckdb_site, postgres_site
+from compiler_sites import NOBODY, Site, duckdb_site, postgres_site
+from compiler_worlds import WORLDS
 from surface_replay import Accepted, Tally, accepted, answers, broken
 from surface_statements import round_of
 
