@@ -346,3 +346,9 @@ def wait_for(condition: Callable[[], bool], seconds: float = 5.0) -> bool:
             return False
         time.sleep(0.01)
     return True
+
+
+def certificate_in(folder: Path) -> Certificate:
+    """A self-made one, as the server reads it."""
+    make_certificate(folder)
+    return Certificate(folder / "server.crt", folder / "server.key")
