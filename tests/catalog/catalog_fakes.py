@@ -5,7 +5,9 @@ from __future__ import annotations
 from decimal import Decimal
 from pathlib import Path
 
+from dpsql.catalog.catalog import Catalog
 from dpsql.catalog.context import Context
+from dpsql.pgwire.values import WireValue
 from dpsql.policy.model import Budget, Policy, Privacy, Role, UnitPath, User
 from dpsql.policy.schema import Schema, SchemaColumn, SchemaTable
 from dpsql.types import DATE, INT4, INT8, TEXT, Kind, SqlType
@@ -55,3 +57,9 @@ SCHEMA = Schema(POLICY, {table.name: table for table in (CUSTOMERS, ORDERS, COUN
 
 SETTINGS = {"server_version": "15.14", "timezone": "UTC", "jit": "on", "default_table_access_method": "heap"}
 CONTEXT = Context("alice", "shop", 42, SETTINGS)
+
+
+def rows(catalog: Catalog, text: str, *parameters: WireValue) -> list[tuple[object, ...]]:
+    """What the catalog answers."""
+    assert catalog.is_catalog(text)
+    return list(catalog.answer(text, tuple((TEXT, value) for value in parameters), CONTEXT).rows)
