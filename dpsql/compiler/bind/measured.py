@@ -50,7 +50,7 @@ class Grouping:
 
 
 def aggregation(grouping: Grouping, max_groups: int | None, max_rows_per_group: int | None) -> Aggregation:
-    """The release that the rewritten query reads; its bounds are the policy's, or the tighter ones that are asked for."""
+    """The release that the rewritten query reads. Its bounds: the policy's, or the tighter ones that are asked for."""
     source, schema = grouping.source, grouping.schema
     tables = [schema.tables[name] for name in dict.fromkeys(source.tables)]
     groups = max(t.max_groups for t in tables)
