@@ -65,7 +65,7 @@ def route(text: str) -> Routed:
 def _telling() -> frozenset[str]:
     """A query that is the catalog's, or names a relation of it, has one of these words, however it is quoted."""
     relations = frozenset(name for schema, name in snapshot().relations if schema == PG_CATALOG)
-    return relations | SCHEMAS.keys() | SESSION | MACROS | _REG_TYPES
+    return relations | SCHEMAS.keys() | SESSION | MACROS | STOP | _REG_TYPES
 
 
 def _parsed(text: str) -> exp.Query | None:
