@@ -78,7 +78,8 @@ def _alternatives(args: tuple[Expr, ...]) -> Iterable[tuple[Expr, Domain]]:
 
 
 def _listed(subject: Expr, options: list[Lit]) -> Domain:
-    values = tuple(dict.fromkeys(_stored(o.value, subject.type) for o in options if o.value is not None))
+    stored = (_stored(o.value, subject.type) for o in options)
+    values = tuple(dict.fromkeys(value for value in stored if value is not None))
     numbers = [n for v in values if (n := number(v)) is not None]
     moments = [v for v in values if moment(v) is not None]
     whole = len(numbers) == len(values) and bool(values)
@@ -93,7 +94,10 @@ def _listed(subject: Expr, options: list[Lit]) -> Domain:
 
 
 def _stored(value: Value, type_: SqlType) -> Value:
-    """A constant as a column of this type would hold it, so that equal ones are one value."""
+    """A constant as a column of this type would hold it, so that equal ones are one value; None: no such column can."""
+    if type_.is_integer and isinstance(value, Decimal):
+        whole = value.is_finite() and value == value.to_integral_value()
+        return int(value) if whole else None
     if type_.is_float and isinstance(value, Decimal | int) and not isinstance(value, bool):
         return float(value)
     if type_.kind in (Kind.TIMESTAMP, Kind.TIMESTAMPTZ):
@@ -108,8 +112,8 @@ def _from(literal: Lit, column: Expr, *, strict: bool) -> Domain:
     lower, first = number(literal.value), _time_bound(literal)
     if strict and lower is not None and column.type.is_integer and lower.denominator == 1:
         lower += 1
-    if strict and isinstance(first, date) and column.type.kind is Kind.DATE and first < date.max:
-        first = first + date.resolution if not isinstance(first, datetime) else first
+    if strict and type(first) is date and column.type.kind is Kind.DATE and first < date.max:
+        first = first + date.resolution
     return Domain(lower=lower, first=first, nullable=False)
 
 
