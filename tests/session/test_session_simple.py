@@ -141,6 +141,16 @@ def test_options_clause_is_for_one_statement() -> None:
     assert (third.max_groups, third.stated) == (1, (("delta", "1e-9"), ("privacy_unit_column", "uid")))
 
 
+def test_options_ask_for_an_error_instead_of_a_price() -> None:
+    client = Client()
+    client.query("SET dpsql.max_error = 10; SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (epsilon = 0.5) 1")
+    client.query("SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (max_error = 50, max_rows_per_group = 4) 2")
+    (_, first, _), (_, second, _) = client.engine.calls
+    assert (str(first.epsilon), first.max_error) == ("0.5", None)
+    assert (second.epsilon, str(second.max_error), second.max_rows_per_group) == (None, "50", 4)
+    assert client.query("SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (max_error = 5, epsilon = 1) 1")[0] == "error 22023"
+
+
 @pytest.mark.parametrize(
     "option",
     ["max_rows_contributed = 3", "k_threshold = 20", "epsilon = 'NaN'", "epsilon = 0", "max_groups_contributed = 0"],
