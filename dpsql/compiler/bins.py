@@ -118,7 +118,7 @@ def edge(bins: Bins, index: int, end: End) -> Value | Fraction:
         case DayBins(first=day, last=last_day, step=step):
             return min(max(day + timedelta(days=index * step + sign * (step // 2)), day), last_day)
         case SecondBins(first=first, last=last, step=step):
-            return min(max(bins.origin + (index * step + sign * Fraction(step, 2)) * _SECOND, first), last)
+            return min(max(bins.origin + (2 * index + sign) * step * _SECOND / 2, first), last)
         case ListedBins():
             return bins.value(index)
 

@@ -2,8 +2,9 @@
 
 Decides which output columns get them: those that hold aggregates and for which dp_interval_low and dp_interval_high
 exist. They are appended as `<name>_low` and `<name>_high` behind the others, as if the statement had asked for them
-itself; so what is measured, its noise and its price stay as they are. Other columns get none: no bar is better than a
-wrong one.
+itself; so what is measured, its noise and its price stay as they are. Hence columns that read MIN, MAX, a quantile or
+MODE get none: a quantile's interval is measured too, which takes from the budget of all beside it, so it has to be
+asked for. Other columns get none: no bar is better than a wrong one.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import TypeVar
 
 from sqlglot import exp
 
+from dpsql.compiler.bind.choices import chooses
 from dpsql.compiler.bind.grouping import has_aggregates
 from dpsql.compiler.bind.measured import ERROR_FUNCTIONS
 from dpsql.compiler.public.names import output_name
@@ -48,7 +50,7 @@ def _attempt(
 
 
 def _places(tree: exp.Query) -> list[int]:
-    """The output columns that hold aggregates."""
+    """The output columns that hold aggregates of which the error is known."""
     if not isinstance(tree, exp.Select) or tree.args.get("distinct"):
         return []
     return [place for place, item in enumerate(tree.expressions) if _is_estimate(item)]
@@ -56,7 +58,9 @@ def _places(tree: exp.Query) -> list[int]:
 
 def _is_estimate(item: exp.Expr) -> bool:
     calls = (str(node.this).lower() for node in item.find_all(exp.Anonymous))
-    return has_aggregates(exp.Select(expressions=[item.copy()])) and not any(c in ERROR_FUNCTIONS for c in calls)
+    if any(call in ERROR_FUNCTIONS for call in calls) or any(chooses(node) for node in item.walk()):
+        return False
+    return has_aggregates(exp.Select(expressions=[item.copy()]))
 
 
 def _widened(tree: exp.Query, places: Sequence[int]) -> exp.Query:

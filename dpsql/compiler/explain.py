@@ -249,7 +249,8 @@ def _bound_words(release: PlannedRelease) -> str:
 def _choice_words(h: Histogram) -> str:
     words = f"one of {h.choice.bins.size} values by noisy max"
     if h.choice.end is not None:
-        return words + f", looked for {h.shifted_rows:.3g} rows off in rank"
+        side = "below" if h.choice.end == "low" else "above"
+        return words + f", {h.shifted_rows:.3g} rows {side} the quantile's rank"
     if h.rank_error is not None:
         words += f", leaving about {h.rank_rows:.3g} rows beyond it"
     elif h.rank_rows is not None:

@@ -6,6 +6,8 @@ expression over several the formula of `propagate`, which reads the covariances 
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from sqlglot import exp
 
 from dpsql.compiler.algebra import Aggregate
@@ -17,6 +19,7 @@ from dpsql.compiler.bind.measured import (
     index_of,
     is_aggregate,
     reference,
+    released,
     summed,
 )
 from dpsql.compiler.bind.propagate import WIDE, propagated
@@ -32,7 +35,17 @@ def bar_of_one(node: exp.Anonymous, grouping: Grouping) -> exp.Expr | None:
     name, found = str(node.this).lower(), _one(inner, grouping)
     if grouping.sets:
         return _summed_bar(name, found, grouping)
+    if found.kind in ("quantile_cont", "quantile_disc") and name != "dp_stddev":
+        return _end_of_interval(name, found, grouping)
     return reference(f"_a{index_of(found, grouping)}_{ERROR_FUNCTIONS[name]}", grouping, node)
+
+
+def _end_of_interval(name: str, quantile: Aggregate, grouping: Grouping) -> exp.Expr:
+    """Of a quantile: the outer one of its value and of the end, which is measured for it."""
+    low = name == "dp_interval_low"
+    end = replace(quantile, end="low" if low else "high")
+    outer = exp.Least if low else exp.Greatest
+    return outer(this=released(quantile, grouping), expressions=[released(end, grouping)])
 
 
 def bar_formula(node: exp.Anonymous, grouping: Grouping) -> exp.Expr:

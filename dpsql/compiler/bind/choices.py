@@ -47,6 +47,12 @@ def chooses(node: exp.Expr) -> bool:
     return type(node) in _NAMED or isinstance(node, exp.WithinGroup)
 
 
+def ranks(node: exp.Expr) -> bool:
+    """Whether it is the call of a quantile, which has an interval; MIN, MAX and MODE have none."""
+    inner = node.this if isinstance(node, exp.WithinGroup) else node
+    return chooses(node) and not isinstance(inner, exp.Min | exp.Max | exp.Mode)
+
+
 def choice(node: exp.Expr, where: Expr | None, context: Context, known: Narrowed) -> Aggregate:
     """The aggregate that the call means. Its argument is None where the rank is NULL: so is the answer."""
     subject, rank_node, kind, falling = _parts(node)

@@ -146,4 +146,4 @@ def _identity(aggregate: Aggregate) -> tuple[object, ...]:
     argument = None if aggregate.argument is None else canonical(aggregate.argument)
     condition = None if aggregate.condition is None else canonical(aggregate.condition)
     second = None if aggregate.second is None else canonical(aggregate.second)
-    return aggregate.kind, aggregate.rank, argument, condition, second
+    return aggregate.kind, aggregate.rank, aggregate.end, argument, condition, second

@@ -9,6 +9,9 @@ exact where the expression is linear. The interval is the value -+ 1.96 s. It re
 free.
 
 Rounding and casts between numbers are left out of what moves: they have no slope.
+
+A quantile has no standard deviation that is known, but an interval of its own. What rises or falls with one quantile
+alone, by arithmetic with constants, rounding and casts, has the interval between its values at the two ends.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
+from dpsql.compiler.bind.choices import chooses, ranks
 from dpsql.compiler.parse import refuse
 from dpsql.errors import TOO_COMPLEX
 
@@ -52,6 +56,9 @@ def propagated(
             what = "a window function" if isinstance(inner, exp.Window) else "a subquery"
             hint = "Ask for the error bars of the aggregates themselves."
             raise refuse(f"{name} does not reach through {what}", inner, hint=hint)
+    chosen = [part for part in found.values() if chooses(_plain(part))]
+    if chosen:
+        return _between_ends(name, node, argument, chosen, is_aggregate)
     if len(found) > MAX_PARTS:
         raise refuse(f"{name} takes at most {MAX_PARTS} different aggregates", node, sqlstate=TOO_COMPLEX)
     parts = {text: _part(argument, text, found) for text in found}
@@ -74,13 +81,60 @@ def propagated(
 
 
 def _aggregates(node: exp.Expr, is_aggregate: Callable[[exp.Expr], bool]) -> dict[str, exp.Expr]:
-    """The expression's own aggregates, each with its FILTER, by their text."""
-    if is_aggregate(node.this if isinstance(node, exp.Filter) else node):
-        return {node.sql("postgres"): node}
-    found: dict[str, exp.Expr] = {}
-    for child in node.iter_expressions():
-        found.update(_aggregates(child, is_aggregate))
-    return found
+    """The expression's own aggregates by their text."""
+    return {found.sql("postgres"): found for found in _outermost(node, is_aggregate)}
+
+
+def _plain(node: exp.Expr) -> exp.Expr:
+    """An aggregate without its FILTER."""
+    return node.this if isinstance(node, exp.Filter) else node
+
+
+def _between_ends(
+    name: str, node: exp.Expr, argument: exp.Expr, chosen: list[exp.Expr], is_aggregate: Callable[[exp.Expr], bool]
+) -> exp.Expr:
+    """The lower or the higher of the expression's values at the ends of the interval of its one quantile."""
+    if name == "dp_stddev" or not ranks(_plain(chosen[0])) or not _follows(argument, is_aggregate):
+        hint = "MIN, MAX and MODE have no interval: ask for a quantile, such as percentile_cont(0.95), and its own."
+        quantiles = [part.sql("postgres") for part in chosen if ranks(_plain(part))]
+        if quantiles:
+            hint = f"Ask for the interval of the quantile itself: dp_interval_low({quantiles[0]})"
+        raise refuse(f"{name} is not known of an expression over a chosen value", node, hint=hint)
+    ends = [argument.copy(), argument.copy()]
+    for end, function in zip(ends, ("dp_interval_low", "dp_interval_high"), strict=True):
+        (quantile,) = _outermost(end, is_aggregate)
+        quantile.replace(exp.Anonymous(this=function, expressions=[quantile.copy()]))
+    outer = exp.Least if name == "dp_interval_low" else exp.Greatest
+    return outer(this=ends[0], expressions=ends[1:])
+
+
+_ORDERED = exp.DataType.NUMERIC_TYPES | exp.DataType.TEMPORAL_TYPES
+
+
+def _follows(node: exp.Expr, is_aggregate: Callable[[exp.Expr], bool]) -> bool:
+    """Whether the expression has one aggregate, and rises, or falls, wherever that rises."""
+    if is_aggregate(_plain(node)):
+        return True
+    match node:
+        case exp.Paren() | exp.Neg():
+            return _follows(node.this, is_aggregate)
+        case exp.Cast():
+            return node.to.this in _ORDERED and _follows(node.this, is_aggregate)
+        case exp.Round() | exp.Floor() | exp.Ceil() | exp.Trunc() | exp.Div():
+            others = [child for child in node.iter_expressions() if child is not node.this]
+            return _follows(node.this, is_aggregate) and not any(_outermost(each, is_aggregate) for each in others)
+        case exp.Add() | exp.Sub() | exp.Mul():
+            sides = [side for side in (node.this, node.expression) if _outermost(side, is_aggregate)]
+            return len(sides) == 1 and _follows(sides[0], is_aggregate)
+        case _:
+            return False
+
+
+def _outermost(node: exp.Expr, is_aggregate: Callable[[exp.Expr], bool]) -> list[exp.Expr]:
+    """The places where the expression reads its own aggregates, each with its FILTER."""
+    if is_aggregate(_plain(node)):
+        return [node]
+    return [found for child in node.iter_expressions() for found in _outermost(child, is_aggregate)]
 
 
 def _part(argument: exp.Expr, moving: str, found: dict[str, exp.Expr]) -> exp.Expr:
