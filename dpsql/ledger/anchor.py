@@ -2,7 +2,7 @@
 
 It is written after each commit, so it may lag behind the ledger by what a crash cut off, but is never ahead of it. A
 ledger that does not hold the entry named here is an older copy, or another ledger, and must not be served.
-Rewritten in place at a fixed length under a lock, so that no reader sees half of it; synced only when asked, since an
+Rewritten in place at a fixed length under a lock, so that no reader sees half of it; synced at a start only, since an
 anchor that lags proves a little less and costs each statement nothing.
 """
 
@@ -55,22 +55,46 @@ def read(path: Path) -> Mark:
         return _decode(path, os.pread(file, _LENGTH + 1, 0))
 
 
+def hold(path: Path) -> int:
+    """The anchor as an open file that nobody else reads or moves on until it is closed. Raises LedgerError."""
+    with _faults(path):
+        file = os.open(path, os.O_RDWR)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX)
+        except BaseException:
+            os.close(file)
+            raise
+        return file
+
+
+def says(path: Path, file: int, expected: Mark) -> Mark:
+    """What a held anchor says: mostly what is expected, which is told without reading its parts."""
+    with _faults(path):
+        data = os.pread(file, _LENGTH + 1, 0)
+    return expected if data == _encode(expected) else _decode(path, data)
+
+
+def put(path: Path, file: int, mark: Mark) -> None:
+    """Let a held anchor, which is behind this mark, say it."""
+    with _faults(path):
+        os.pwrite(file, _encode(mark), 0)
+
+
 def replace(path: Path, mark: Mark) -> None:
     """Write an anchor anew, whatever it said: only by the operator's word. Raises LedgerError."""
     path.unlink(missing_ok=True)
     create(path, mark)
 
 
-def advance(path: Path, mark: Mark, *, sync: bool = False) -> None:
-    """Move the anchor on to this head, unless another process has moved it further. Raises LedgerError as `read`."""
+def advance(path: Path, mark: Mark) -> None:
+    """Move the anchor on to this head durably, unless another process has moved it further. Raises LedgerError."""
     with _locked(path, os.O_RDWR) as file:
         known = _decode(path, os.pread(file, _LENGTH + 1, 0))
         if known.ledger != mark.ledger:
             raise LedgerError(f"the anchor {path} belongs to another ledger")
         if known.head.count < mark.head.count:
             os.pwrite(file, _encode(mark), 0)
-        if sync:
-            os.fsync(file)
+        os.fsync(file)
 
 
 def _encode(mark: Mark) -> bytes:
@@ -87,13 +111,19 @@ def _decode(path: Path, data: bytes) -> Mark:
 
 @contextmanager
 def _locked(path: Path, flags: int) -> Iterator[int]:
-    try:
+    with _faults(path):
         file = os.open(path, flags)
         try:
             fcntl.flock(file, fcntl.LOCK_EX)
             yield file
         finally:
             os.close(file)
+
+
+@contextmanager
+def _faults(path: Path) -> Iterator[None]:
+    try:
+        yield
     except FileNotFoundError:
         raise LedgerError(
             f"the anchor {path} is missing, so the ledger cannot prove that it is the newest copy",

@@ -105,7 +105,7 @@ def posting(rows: Rows, books: Books, references: References) -> Iterator[Entry]
 def posted(row: Row, books: Books, references: References) -> Entry:
     """The next entry, verified. Raises LedgerError."""
     entry = proven(row, books.head.hash)
-    books.post(entry)
+    books.post(row)
     references.post(entry)
     return entry
 

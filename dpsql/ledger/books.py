@@ -11,9 +11,9 @@ import hashlib
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Final, cast
 
-from dpsql.ledger.chain import NO_HASH, sealed
+from dpsql.ledger.chain import KINDS, NO_HASH, Row, altered, from_row, require_proven, sealed, to_row
 from dpsql.ledger.model import Entry, Head, Kind, LedgerError
 from dpsql.types import Cost
 
@@ -33,12 +33,14 @@ class Grant:
 class Books:
     """The state that the entries so far add up to. It changes only by `post`, which checks what it is given.
 
-    `rho_gated`: some debit was gated by rho, so its epsilon may be unknown and epsilons can no longer gate. `policy`:
-    the content of the last POLICY entry. `checkpoint`: the id of the last CHECKPOINT. `refreshes`: how many there were.
+    `last`: the last entry, as stored. `rho_gated`: some debit was gated by rho, so its epsilon may be unknown and
+    epsilons can no longer gate. `policy`: the content of the last POLICY entry. `checkpoint`: the id of the last
+    CHECKPOINT. `refreshes`: how many there were. `shown`: the last entry read here by which a release was kept or
+    shown: while it is the same, what is kept for whom is too.
     """
 
     first: Entry | None = None
-    last: Entry | None = None
+    last: Row | None = None
     accounts: dict[str, Cost] = field(default_factory=dict)
     grants: dict[str, tuple[Grant, ...]] = field(default_factory=dict)
     accepted: set[str] = field(default_factory=set)
@@ -48,14 +50,20 @@ class Books:
     releases: int = 0
     checkpoint: int = 0
     refreshes: int = 0
+    shown: int = field(default=0, compare=False)
 
     @property
     def head(self) -> Head:
-        return Head(self.last.id, self.last.hash) if self.last else Head(0, NO_HASH)
+        return Head(self.last[0], self.last[21]) if self.last else Head(0, NO_HASH)
+
+    @property
+    def at(self) -> int:
+        """The time of the last entry."""
+        return self.last[1] if self.last else 0
 
     @property
     def dataset_spent(self) -> Cost:
-        return self.last.dataset_total if self.last else _FREE
+        return Cost(*_dataset_total(self.last)) if self.last else _FREE
 
     def spent(self, account: str) -> Cost:
         return self.accounts.get(account, _FREE)
@@ -64,66 +72,91 @@ class Books:
         """What was granted less what was revoked, from a time on."""
         return sum(grant.epsilon for grant in self.grants.get(account, ()) if grant.at >= since)
 
-    def post(self, entry: Entry) -> None:
-        """Take over an entry whose hash is proven. Raises LedgerError if it does not follow from the last one."""
-        if problem := self._problem(entry):
-            raise LedgerError(f"entry {entry.id} does not follow from the one before: {problem}")
-        self.first = self.first or entry
-        self.last = entry
-        self.rho_gated = self.rho_gated or entry.gate == "rho"
-        self._take(entry)
+    def follow(self, rows: Iterable[Row]) -> None:
+        """Take over what others have added. Raises LedgerError unless each row proves itself and follows."""
+        for row in rows:
+            require_proven(row, self.last[21] if self.last else NO_HASH)
+            self.post(row)
 
-    def _take(self, entry: Entry) -> None:
-        match entry.kind:
+    def post(self, row: Row) -> None:
+        """Take over an entry, as stored, whose hash is proven. Raises LedgerError if it does not follow from the last.
+
+        Rows, not entries: of what others add, most of it is never looked at again.
+        """
+        try:
+            kind, amounts = KINDS[row[3]], tuple(map(int, row[11:20]))
+        except (KeyError, TypeError, ValueError):
+            raise altered(row) from None
+        cost, account, dataset = amounts[:3], amounts[3:6], amounts[6:]
+        if problem := self._problem(row, kind, cost, (account, dataset)):
+            raise LedgerError(f"entry {row[0]} does not follow from the one before: {problem}")
+        self.first = self.first or from_row(row)
+        self.last = row
+        self.rho_gated = self.rho_gated or row[10] == "rho"
+        self._take(row, kind, account)
+
+    def _take(self, row: Row, kind: Kind, account: tuple[int, ...]) -> None:
+        match kind:
             case Kind.DEBIT | Kind.VIEW:
-                self.accounts[entry.account] = entry.account_total
-                self.debits += entry.kind is Kind.DEBIT
+                self.accounts[row[5]] = Cost(*account)
+                self.debits += kind is Kind.DEBIT
+                self.shown = self.shown if kind is Kind.DEBIT else row[0]
             case Kind.RECORD:
                 self.releases += 1
+                self.shown = row[0]
             case Kind.GRANT | Kind.REVOKE:
-                grant = Grant(entry.at, granted_by(entry))
-                self.grants[entry.account] = (*self.grants.get(entry.account, ()), grant)
+                grant = Grant(row[1], granted_by(from_row(row)))
+                self.grants[row[5]] = (*self.grants.get(row[5], ()), grant)
             case Kind.POLICY:
-                self.policy = entry.content
+                self.policy = row[20]
                 self.accepted.clear()
             case Kind.ACCEPT:
-                self.accepted.add(entry.content)
+                self.accepted.add(row[20])
             case Kind.REFRESH:
                 self.refreshes += 1
             case Kind.CHECKPOINT:
-                self.checkpoint = entry.id
+                self.checkpoint = row[0]
             case Kind.OPEN | Kind.CLOCK | Kind.RESTORE:
                 pass
 
-    def _problem(self, entry: Entry) -> str | None:
-        if entry.id != self.head.count + 1:
+    def _problem(self, row: Row, kind: Kind, cost: tuple[int, ...], totals: tuple[tuple[int, ...], ...]) -> str | None:
+        last = self.last
+        if row[0] != (last[0] if last else 0) + 1:
             return "a gap"
-        if (entry.kind is Kind.OPEN) != (self.last is None):
-            return "a second beginning" if self.last else "no beginning"
-        if self.last and entry.at < self.last.at:
+        if (kind is Kind.OPEN) != (last is None):
+            return "a second beginning" if last else "no beginning"
+        if last and row[1] < last[1]:
             return "an earlier time"
-        if min(entry.cost.epsilon, entry.cost.rho, entry.cost.delta) < 0:
+        if min(cost) < 0:
             return "a negative amount"
-        if entry.kind not in _COSTING and entry.cost != _FREE:
+        if kind not in _COSTING and any(cost):
             return "a cost where there is none"
-        if (entry.account_total, entry.dataset_total) != self.totals(entry):
+        if totals != self.totals(kind, row[5], cost):
             return "wrong totals"
-        if entry.kind is Kind.CHECKPOINT and entry.content != digest(to_bytes(self)):
+        if kind is Kind.CHECKPOINT and row[20] != digest(to_bytes(self)):
             return "a wrong checkpoint"
         return None
 
-    def totals(self, entry: Entry) -> tuple[Cost, Cost]:
-        """The account's and the dataset's spending after this entry."""
-        account = self.spent(entry.account)
-        match entry.kind:
+    def totals(self, kind: Kind, account: str, cost: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """The account's and the dataset's spending (epsilon, rho, delta) after an entry."""
+        known, dataset = self.spent(account), _dataset_total(self.last)
+        epsilon, rho, delta = cost
+        before = (known.epsilon, known.rho, known.delta)
+        account_total = (known.epsilon + epsilon, known.rho + rho, known.delta + delta)
+        dataset_total = (dataset[0] + epsilon, dataset[1] + rho, dataset[2] + delta)
+        match kind:
             case Kind.DEBIT:
-                return account + entry.cost, self.dataset_spent + entry.cost
+                return account_total, dataset_total
             case Kind.VIEW:
-                return account + entry.cost, self.dataset_spent
+                return account_total, dataset
             case Kind.RESTORE:
-                return account, self.dataset_spent + entry.cost
+                return before, dataset_total
             case _:
-                return account, self.dataset_spent
+                return before, dataset
+
+
+def _dataset_total(row: Row | None) -> tuple[int, ...]:
+    return (int(row[17]), int(row[18]), int(row[19])) if row else (0, 0, 0)
 
 
 def difference(total: Cost, before: Cost) -> Cost:
@@ -157,16 +190,21 @@ def copy(books: Books) -> Books:
     return replace(books, accounts=dict(books.accounts), grants=dict(books.grants), accepted=set(books.accepted))
 
 
-def extend(books: Books, drafts: Iterable[Entry]) -> tuple[Entry, ...]:
-    """The drafts as entries that follow from the books, and that the books hold from now on."""
+def extend(books: Books, drafts: Iterable[Entry], at: int = 0, clock: str | None = None) -> tuple[Entry, ...]:
+    """The drafts as entries that follow from the books, and that the books hold from now on.
+
+    They get this time and state of the clock, or keep their own where `clock` is None.
+    """
     done: list[Entry] = []
     for draft in drafts:
-        at = max(draft.at, books.last.at) if books.last else draft.at
-        account, dataset = books.totals(draft)
-        following = replace(draft, id=books.head.count + 1, at=at, account_total=account, dataset_total=dataset)
-        entry = sealed(following, books.head.hash)
-        books.post(entry)
-        done.append(entry)
+        cost = (draft.cost.epsilon, draft.cost.rho, draft.cost.delta)
+        account, dataset = books.totals(draft.kind, draft.account, cost)
+        when, state = (draft.at, draft.clock) if clock is None else (at, clock)
+        head, row = books.head, to_row(draft)
+        place = (head.count + 1, max(when, books.at), state)
+        row = sealed(cast(Row, (*place, *row[3:14], *map(str, account), *map(str, dataset), *row[20:])), head.hash)
+        books.post(row)
+        done.append(from_row(row))
     return tuple(done)
 
 
@@ -201,7 +239,7 @@ def restore(books: Books, body: bytes, first: Entry, checkpoint: Entry) -> None:
     if checkpoint.kind is not Kind.CHECKPOINT or checkpoint.content != digest(body):
         raise LedgerError(f"the checkpoint kept for entry {checkpoint.id} has been altered")
     document = json.loads(body)
-    books.first, books.last, books.checkpoint = first, checkpoint, checkpoint.id
+    books.first, books.last, books.checkpoint = first, to_row(checkpoint), checkpoint.id
     books.accounts = {name: Cost(*amounts) for name, amounts in document["accounts"].items()}
     books.grants = {name: tuple(Grant(*grant) for grant in grants) for name, grants in document["grants"].items()}
     books.accepted = set(document["accepted"])

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import replace
 from typing import Final
 
 from dpsql.ledger.model import Entry, Kind, LedgerError
@@ -23,6 +22,7 @@ Row = tuple[
 """An entry as the store holds it; amounts are decimal texts, for they may exceed 64 bits."""
 
 _FREE: Final = Cost()
+KINDS: Final = {kind.value: kind for kind in Kind}
 _TO_JSON: Final = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 
 
@@ -56,12 +56,12 @@ def to_row(entry: Entry) -> Row:
 
 
 def from_row(row: Row) -> Entry:
-    """The inverse of `to_row`. Raises ValueError if a value cannot be one of an entry's."""
+    """The inverse of `to_row`. Raises KeyError, TypeError or ValueError if a value cannot be one of an entry's."""
     return Entry(
         id=row[0],
         at=row[1],
         clock=row[2],
-        kind=Kind(row[3]),
+        kind=KINDS[row[3]],
         user=row[4],
         account=row[5],
         window=row[6],
@@ -118,19 +118,32 @@ def draft(
     )
 
 
-def sealed(entry: Entry, previous: str) -> Entry:
-    """The entry with its hash."""
-    return replace(entry, hash=hash_of(to_row(entry), previous))
+def sealed(row: Row, previous: str) -> Row:
+    """The row with its hash."""
+    return (*row[:21], hash_of(row, previous))
+
+
+def require_proven(row: Row, previous: str) -> None:
+    """Raises LedgerError unless the row's hash is right, whatever else may be wrong with it."""
+    try:
+        if hash_of(row, previous) == row[21]:
+            return
+    except (TypeError, ValueError):
+        pass  # a value of a wrong type proves nothing
+    raise altered(row)
+
+
+def altered(row: Row) -> LedgerError:
+    return LedgerError(f"entry {row[0]} has been altered")
 
 
 def proven(row: Row, previous: str) -> Entry:
-    """The entry in a row whose hash is right. Raises LedgerError if it is not, whatever else may be wrong with it."""
+    """The entry in a row whose hash is right. Raises LedgerError if it is not, or if it can be no entry."""
+    require_proven(row, previous)
     try:
-        if hash_of(row, previous) == row[21]:
-            return from_row(row)
-    except (TypeError, ValueError):
-        pass  # a value of a wrong type or kind proves nothing
-    raise LedgerError(f"entry {row[0]} has been altered")
+        return from_row(row)
+    except (KeyError, TypeError, ValueError):
+        raise altered(row) from None
 
 
 def is_body(body: object, content: str) -> bool:

@@ -23,8 +23,6 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
-from dpsql.ledger.model import Entry
-
 SECOND: Final = 1_000_000
 GRACE: Final = 7 * 86_400 * SECOND
 SLACK: Final = 1000
@@ -62,26 +60,29 @@ def _boot() -> str:
 
 
 class Clock:
-    """The ledger's time in one process; knows when it saw the ledger's last entry, in its own boot clock."""
+    """The ledger's time in one process; knows when it saw the ledger's last entry, in its own boot clock.
 
-    def __init__(self, last: Entry, read: Callable[[], Reading] = reading) -> None:
+    Begins with that entry's time and the state of the clock that it names.
+    """
+
+    def __init__(self, last: int, state: str, read: Callable[[], Reading] = reading) -> None:
         self._read = read
         now = read()
-        boot, _, up = last.clock.partition(" ")
+        boot, _, up = state.partition(" ")
         if boot and boot == now.boot and int(up) <= now.up:
-            self._at, self._up = last.at, int(up)
+            self._at, self._up = last, int(up)
         else:
-            self._at, self._up = min(max(now.wall, last.at), last.at + GRACE), now.up
+            self._at, self._up = min(max(now.wall, last), last + GRACE), now.up
 
-    def now(self, last: Entry) -> tuple[int, str]:
-        """The ledger's time, given its last entry, and the clock's name and state for the next one."""
+    def now(self, last: int) -> tuple[int, str]:
+        """The ledger's time, given its last entry's, and the clock's name and state for the next one."""
         now = self._read()
         passed = max(0, now.up - self._up)
         most = self._at + passed + passed // SLACK
-        if last.at > most:  # by another process, or by the operator's word
-            self._at, self._up, most = last.at, now.up, last.at
-        return max(last.at, min(now.wall, most)), str(now)
+        if last > most:  # by another process, or by the operator's word
+            self._at, self._up, most = last, now.up, last
+        return max(last, min(now.wall, most)), str(now)
 
-    def behind(self, last: Entry) -> int:
+    def behind(self, last: int) -> int:
         """How far the wall clock is ahead of what is believed; windows are late by as much."""
         return max(0, self._read().wall - self.now(last)[0])

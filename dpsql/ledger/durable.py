@@ -11,9 +11,8 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import replace
 from decimal import Decimal
 from functools import partial
 from typing import Final, Protocol
@@ -28,7 +27,7 @@ from dpsql.ledger.chain import draft, from_row, to_row
 from dpsql.ledger.clock import Clock
 from dpsql.ledger.decide import Request
 from dpsql.ledger.flights import Flights
-from dpsql.ledger.group import Group, Turn
+from dpsql.ledger.group import Group, Waiting
 from dpsql.ledger.guard import Guard
 from dpsql.ledger.model import (
     Ask,
@@ -38,7 +37,6 @@ from dpsql.ledger.model import (
     Head,
     InFlight,
     Kind,
-    LedgerError,
     LimitsOf,
     Preview,
     Source,
@@ -56,14 +54,18 @@ CHECKPOINT_EVERY: Final = 5000
 """Entries; opening reads at most so many."""
 
 
-Decided = tuple[Head, tuple[Decision, ...], kin.Found]
-"""Decisions with what answers them, and the head of the ledger for which they hold."""
+Decided = tuple[int, tuple[Decision, ...], kin.Found]
+"""Decisions with what answers them, and the last entry by which a release was kept or shown when they were made."""
 
 
 class Store(Protocol):
     """A verified ledger's storage: one transaction at a time, its faults as Failed. The guard knows when it ends."""
 
     guard: Guard
+
+    def in_line(self, work: Callable[[], None]) -> None:
+        """Do the work, which writes, when this process is first in line. One thread at a time; maybe in another one."""
+        ...
 
     def transaction(self, *, write: bool) -> AbstractContextManager[Rows]:
         """Rolled back at the end, unless its body has committed it. `write`: nobody else can write meanwhile."""
@@ -81,7 +83,7 @@ class DurableLedger:
         self._places = places
         self._dataset = dataset
         self._group = Group(self._commit)
-        self._clock = Clock(_last(books))
+        self._clock = Clock(books.at, books.last[2] if books.last else "")
         self._open: dict[int, Entry] = {}
         """Debits made here whose release is still to be recorded: others' and earlier ones are never used again."""
         self._flights = Flights()
@@ -113,7 +115,7 @@ class DurableLedger:
             found = kin.answers(rows, decisions)
             if patient:
                 self._refuse_in_flight(rows, self._books, decisions)
-            decided = self._books.head, decisions, found
+            decided = self._books.shown, decisions, found
         if any(decision.source is not Source.FREE for decision in decisions):
             found, fresh = self._group.write(partial(self._debit, request, statement, patient, decided))
             self._open.update((entry.id, entry) for entry in fresh)
@@ -190,7 +192,7 @@ class DurableLedger:
     def events(self, account: str | None = None, calendar: Calendar | None = None) -> Counter[tuple[str, int]]:
         found: Counter[tuple[str, int]] = Counter()
         with self._reading() as rows:
-            since = 0 if calendar is None else calendar.period(self._clock.now(_last(self._books))[0]).start
+            since = 0 if calendar is None else calendar.period(self._clock.now(self._books.at)[0]).start
             for content, epsilon, rho, delta, count in rows.spent_by(account, since):
                 for event in events.from_content(content, Cost(int(epsilon), int(rho), int(delta))):
                     found[event] += count
@@ -214,7 +216,7 @@ class DurableLedger:
 
     def behind(self) -> int:
         with self._reading():
-            return self._clock.behind(_last(self._books))
+            return self._clock.behind(self._books.at)
 
     def grant(self, user: str, epsilon: Decimal, *, account: str | None = None) -> Entry:
         units = units_down(abs(epsilon))
@@ -254,11 +256,10 @@ class DurableLedger:
 
     def accept_clock(self) -> Entry:
         def believe(rows: Rows, books: Books) -> Entry:
-            last = _last(books)
-            ahead = self._clock.behind(last)
+            ahead = self._clock.behind(books.at)
             if not ahead:
                 raise Rejected("the clock is not ahead of the ledger's time: there is nothing to accept")
-            now, state = self._clock.now(last)
+            now, state = self._clock.now(books.at)
             return self._add(rows, books, [draft(Kind.CLOCK, at=now + ahead, clock=state)], timed=True)[0]
 
         return self._group.write(believe)
@@ -272,19 +273,22 @@ class DurableLedger:
             shelf.catch_up(rows, self._books)
             yield rows
 
-    def _commit(self, turns: Sequence[Turn[object]]) -> None:
-        """All the turns in one transaction, each on what those before it have added; then they are durable."""
+    def _commit(self, waiting: Waiting) -> None:
+        """All that waits in one transaction, each on what those before it have added; then it is durable."""
+        self._store.in_line(partial(self._write, waiting))
+
+    def _write(self, waiting: Waiting) -> None:
         with self._store.transaction(write=True) as rows:
             shelf.catch_up(rows, self._books)
-            self._places.check(self._books.head)
-            books = copy(self._books)
-            for turn in turns:
-                turn.take(rows, books)
-            if books.head == self._books.head:
-                return
-            rows.commit()
-            self._books = books
-            self._places.advance(books.head, books.dataset_spent)
+            with self._places.held(self._books.head, self._books.dataset_spent) as files:
+                books = copy(self._books)
+                for turn in waiting():
+                    turn.take(rows, books)
+                if books.head == self._books.head:
+                    return
+                rows.commit()
+                self._books = books
+                self._places.advance(files, books.head, books.dataset_spent)
 
     def _fitting(self, rows: Rows, books: Books, request: Request) -> tuple[Decision, ...]:
         decisions = kin.decisions(rows, request)
@@ -303,7 +307,7 @@ class DurableLedger:
     def _spending(self, rows: Rows, books: Books, account: str, calendar: Calendar | None) -> Spending:
         if calendar is None:
             return Spending(books.spent(account), books.granted(account, 0))
-        period = calendar.period(self._clock.now(_last(books))[0])
+        period = calendar.period(self._clock.now(books.at)[0])
         before = self._total_before(rows, books, account, period.start)
         spent = bookkeeping.difference(books.spent(account), before)
         return Spending(spent, books.granted(account, period.start), period.id, period.end)
@@ -315,7 +319,7 @@ class DurableLedger:
         if known is not None:
             return known
         total = shelf.total_before(rows, account, start)
-        if _last(self._books).at >= start:
+        if self._books.at >= start:
             self._before[account, start] = total  # else another process, by whose clock it is earlier, may still add
         return total
 
@@ -324,10 +328,10 @@ class DurableLedger:
     ) -> tuple[kin.Found, tuple[Entry, ...]]:
         """Debit all that is not free: what answers, by key, and the debits whose releases are still to be made.
 
-        What was `decided` before still holds if no entry was added since; whether it fits is asked again.
+        What was `decided` before still holds if no release was kept or shown since; whether it fits is asked again.
         """
-        head, decisions, found = decided
-        if head == books.head:
+        shown, decisions, found = decided
+        if shown == books.shown:
             if refused := self._refusal(rows, books, request, decisions):
                 raise refused
         else:
@@ -345,25 +349,18 @@ class DurableLedger:
         for decision in decisions:
             if decision.source is Source.FRESH:
                 debit = rows.unrecorded(decision.ask.key)
-                if debit is not None and self._flights.is_on(debit[0], self._clock.now(_last(books))[0] - debit[1]):
+                if debit is not None and self._flights.is_on(debit[0], self._clock.now(books.at)[0] - debit[1]):
                     raise InFlight(decision.ask.key)
 
     def _add(self, rows: Rows, books: Books, drafts: Sequence[Entry], *, timed: bool = False) -> tuple[Entry, ...]:
         """Add the entries; the ledger's time is put to those that have none (`timed`: they have)."""
         if not drafts:
             return ()
-        at, clock = self._clock.now(_last(books))
+        at, clock = self._clock.now(books.at)
         due = [] if timed else _checkpoint(rows, books)
-        ready = drafts if timed else [replace(entry, at=at, clock=clock) for entry in (*due, *drafts)]
-        entries = extend(books, ready)
+        entries = extend(books, drafts) if timed else extend(books, (*due, *drafts), at, clock)
         rows.add(to_row(entry) for entry in entries)
         return entries[len(due) :]
-
-
-def _last(books: Books) -> Entry:
-    if books.last is None:
-        raise LedgerError("it has no entries")
-    return books.last
 
 
 def _checkpoint(rows: Rows, books: Books) -> list[Entry]:

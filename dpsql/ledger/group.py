@@ -51,10 +51,14 @@ class Turn(Generic[T]):
         return cast(T, self.result)
 
 
-class Group:
-    """The writes that wait for their transaction. `commit` runs the turns it is given in one, durably, or raises."""
+Waiting = Callable[[], Sequence[Turn[object]]]
+"""The turns that wait by the time that it is called; to be called once, when the transaction has begun."""
 
-    def __init__(self, commit: Callable[[Sequence[Turn[object]]], None]) -> None:
+
+class Group:
+    """The writes that wait for their transaction. `commit` runs those that wait in one, durably, or raises."""
+
+    def __init__(self, commit: Callable[[Waiting], None]) -> None:
         self._commit = commit
         self._lock = threading.Lock()
         self._waiting: deque[Turn[object]] = deque()
@@ -74,12 +78,17 @@ class Group:
 
     def _lead(self, leader: Turn[object]) -> None:
         """Commit the turns that wait, this thread's first of all, and hand over to the next one that waits by then."""
-        with self._lock:
-            turns = [self._waiting.popleft() for _ in range(min(MOST, len(self._waiting)))]
+        turns: list[Turn[object]] = []
+
+        def waiting() -> Sequence[Turn[object]]:
+            with self._lock:
+                turns.extend(self._waiting.popleft() for _ in range(min(MOST, len(self._waiting))))
+            return turns
+
         try:
-            self._commit(turns)
+            self._commit(waiting)
         except BaseException as error:
-            for turn in turns:
+            for turn in turns or waiting():  # where it did not even begin, those that wait would not fare better
                 turn.error = error if turn is leader else _failed(error)
         finally:
             for turn in turns:

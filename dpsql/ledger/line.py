@@ -8,11 +8,25 @@ from __future__ import annotations
 
 import fcntl
 import os
-import queue
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
+
+
+@dataclass(slots=True, eq=False)
+class _Job:
+    """What is to be done when its turn comes, and how that ended."""
+
+    work: Callable[[], None]
+    ended: threading.Event = field(default_factory=threading.Event)
+    error: BaseException | None = None
+
+    def do(self) -> None:
+        try:
+            self.work()
+        except BaseException as error:
+            self.error = error
 
 
 class Line:
@@ -23,64 +37,97 @@ class Line:
             self._file: int | None = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
         except OSError:  # another user's file, or no room for one
             self._file = None
-        self._wanted: queue.SimpleQueue[threading.Event | None] = queue.SimpleQueue()
+        self._changed = threading.Condition()
         self._waiter: threading.Thread | None = None
-        self._late: threading.Event | None = None
-        """A turn that nobody waits for any more, and that has not come yet."""
-        self._handover = threading.Lock()
+        self._stands = False
+        """The waiting thread is in line, or on its way there."""
+        self._job: _Job | None = None
+        """What it is to do when its turn comes; None if nobody waits for that any more."""
 
-    @contextmanager
-    def turn(self, patience: float) -> Iterator[None]:
-        """First in line for as long as the block runs. Raises TimeoutError after so many seconds."""
+    def run(self, work: Callable[[], None], patience: float) -> None:
+        """Do the work when first in line. Raises what it raises, or TimeoutError if its turn is so many seconds away.
+
+        The system's call takes no time limit, so where others are in line, another thread waits in it. That one does
+        the work too: everybody behind waits for as long as a second thread takes to wake up.
+        """
         file = self._file
         if file is None:
-            yield
+            work()
             return
-        self._stand(file, patience)
+        job = _Job(work)
+        with self._changed:
+            alone = not self._stands and _is_free(file)
+            if not alone:
+                self._ask(file, job)
+        if alone:
+            try:
+                work()
+            finally:
+                self._leave(file)
+            return
         try:
-            yield
-        finally:
-            if self._file is not None:  # else it is closed, and the lock gone with it
-                fcntl.flock(file, fcntl.LOCK_UN)
+            ended = job.ended.wait(patience)
+        except BaseException:
+            self._give_up(job)
+            raise
+        if not ended and self._give_up(job):
+            raise TimeoutError
+        if job.error is not None:
+            raise job.error
 
     def close(self) -> None:
-        file, self._file = self._file, None
-        if file is not None and self._waiter is None:
-            os.close(file)
-        self._wanted.put(None)
+        with self._changed:
+            file, self._file = self._file, None
+            if file is not None and self._waiter is None:
+                os.close(file)
+            self._changed.notify()
 
-    def _stand(self, file: int, patience: float) -> None:
-        with self._handover:
-            came, self._late = self._late, None
-        if came is None:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                return
-            except BlockingIOError:
-                came = self._asked(file)
-        if came.wait(patience):
-            return
-        with self._handover:
-            if not came.is_set():
-                self._late = came
-                raise TimeoutError
-
-    def _asked(self, file: int) -> threading.Event:
-        """Set when it is this process' turn: the system's call takes no time limit, so another thread waits in it."""
+    def _ask(self, file: int, job: _Job) -> None:
+        """Have the thread do the job; it may be in line already, for one that was given up."""
         if self._waiter is None:
             self._waiter = threading.Thread(target=self._wait, args=(file,), daemon=True, name="dpsql-ledger-line")
             self._waiter.start()
-        came = threading.Event()
-        self._wanted.put(came)
-        return came
+        self._job, self._stands = job, True
+        self._changed.notify()
+
+    def _give_up(self, job: _Job) -> bool:
+        """Whether the job will not be done; one that has begun is waited for."""
+        with self._changed:
+            if self._job is job:
+                self._job = None
+                return True
+        job.ended.wait()
+        return False
 
     def _wait(self, file: int) -> None:
-        while (came := self._wanted.get()) is not None:
+        while True:
+            with self._changed:
+                while not self._stands and self._file is not None:
+                    self._changed.wait()
+                if not self._stands:
+                    break
             fcntl.flock(file, fcntl.LOCK_EX)
-            with self._handover:
-                if came is self._late:  # it would be kept from all others until this process writes again
-                    self._late = None
-                    fcntl.flock(file, fcntl.LOCK_UN)
-                else:
-                    came.set()
+            with self._changed:
+                job, self._job = self._job, None
+            if job is not None:
+                job.do()
+            with self._changed:  # at once: kept, it would be kept from all others until this process writes again
+                fcntl.flock(file, fcntl.LOCK_UN)
+                self._stands = self._job is not None
+            if job is not None:
+                job.ended.set()
         os.close(file)
+
+    def _leave(self, file: int) -> None:
+        with self._changed:
+            if self._file is not None:  # else it is closed, and the lock gone with it
+                fcntl.flock(file, fcntl.LOCK_UN)
+
+
+def _is_free(file: int) -> bool:
+    """Whether nobody was in line; then this process is."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

@@ -120,5 +120,6 @@ def _opened_places(home: Home, anchor: Path | None, books: Books) -> Places:
     if home.beside is not None and not home.beside.exists():
         anchors.create(home.beside, mark)
     places = Places(mark.ledger, places_of(home, anchor))
-    places.advance(mark.head, mark.spent, sync=True)
+    for place in places.paths:
+        anchors.advance(place, mark)
     return places

@@ -7,7 +7,9 @@ a directory restored as a whole; once configured it may never be absent.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -51,16 +53,31 @@ class Places:
     ledger: str
     paths: tuple[Path, ...]
 
-    def check(self, head: Head) -> None:
-        """Raises LedgerError if a place is ahead of the head. Only while nobody else can write to the ledger."""
-        for place in self.paths:
-            mark = anchor.read(place)
-            if mark.head.count > head.count:
-                raise _older(place, mark, head.count)
-            if mark.ledger != self.ledger or (mark.head.count == head.count and mark.head != head):
-                raise LedgerError(f"{place} remembers another ledger")
+    @contextmanager
+    def held(self, head: Head, spent: Cost) -> Iterator[tuple[int, ...]]:
+        """The places' files, which nobody else moves on meanwhile. Only while nobody else can write to the ledger.
 
-    def advance(self, head: Head, spent: Cost, *, sync: bool = False) -> None:
-        """Move all places on to this head, and to what the dataset has spent by then."""
-        for place in self.paths:
-            anchor.advance(place, Mark(self.ledger, head, spent), sync=sync)
+        Raises LedgerError if a place is ahead of the head, or is not the ledger's.
+        """
+        known = Mark(self.ledger, head, spent)
+        files: list[int] = []
+        try:
+            for place in self.paths:
+                files.append(anchor.hold(place))
+                self._check(place, anchor.says(place, files[-1], known), head)
+            yield tuple(files)
+        finally:
+            for file in files:
+                os.close(file)
+
+    def _check(self, place: Path, mark: Mark, head: Head) -> None:
+        if mark.head.count > head.count:
+            raise _older(place, mark, head.count)
+        if mark.ledger != self.ledger or (mark.head.count == head.count and mark.head != head):
+            raise LedgerError(f"{place} remembers another ledger")
+
+    def advance(self, files: Sequence[int], head: Head, spent: Cost) -> None:
+        """Move all places, held, on to this head, and to what the dataset has spent by then."""
+        mark = Mark(self.ledger, head, spent)
+        for place, file in zip(self.paths, files, strict=True):
+            anchor.put(place, file, mark)

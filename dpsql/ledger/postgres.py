@@ -255,6 +255,10 @@ class PostgresStore:
         except psycopg.Error as error:
             raise LedgerError(f"the ledger {home.name} cannot be opened: {_reason(error)}") from None
 
+    def in_line(self, work: Callable[[], None]) -> None:
+        """The server's own lock is the line."""
+        work()
+
     @contextmanager
     def transaction(self, *, write: bool) -> Iterator[Rows]:
         """A transaction that is rolled back at the end, unless its body has committed it. Raises Failed."""

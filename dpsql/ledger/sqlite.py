@@ -10,7 +10,7 @@ import os
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, nullcontext
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -108,14 +108,21 @@ class SqliteStore:
         self._names = (str(path), f"{path}-wal")
         self._files = self._identities()
 
+    def in_line(self, work: Callable[[], None]) -> None:
+        """Do the work when this process is first in line."""
+        try:
+            self._line.run(work, PATIENCE)
+        except TimeoutError:
+            raise self.guard.failed(f"other programs kept it locked for {PATIENCE:.0f} s") from None
+
     @contextmanager
     def transaction(self, *, write: bool) -> Iterator[Rows]:
         """A transaction that is rolled back at the end, unless its body has committed it. Raises Failed.
 
         While another process writes, this one's other threads may read.
         """
-        with self._faults(), self._line.turn(PATIENCE) if write else nullcontext():
-            deadline, nap = time.monotonic() + PATIENCE, _SHORTEST
+        deadline, nap = time.monotonic() + PATIENCE, _SHORTEST
+        try:
             while True:
                 with self.guard.alone():
                     self._check()
@@ -128,27 +135,20 @@ class SqliteStore:
                         return
                 time.sleep(uniform(nap / 2, nap))
                 nap = min(2 * nap, _LONGEST)
-
-    def close(self) -> None:
-        """Give the connection up. What was committed stays."""
-        with self.guard.closing():
-            self._connection.close()
-            self._line.close()
-
-    @contextmanager
-    def _faults(self) -> Iterator[None]:
-        try:
-            yield
         except LedgerError as error:
             raise self.guard.doubt(error.message) from None
         except FAULTS as error:
             if is_transient(error):
                 raise self.guard.failed(reason(error)) from None
             raise self.guard.doubt(reason(error)) from None
-        except TimeoutError:
-            raise self.guard.failed(f"other programs kept it locked for {PATIENCE:.0f} s") from None
         except OSError as error:
             raise self.guard.failed(error.strerror or "a file is not accessible") from None
+
+    def close(self) -> None:
+        """Give the connection up. What was committed stays."""
+        with self.guard.closing():
+            self._connection.close()
+            self._line.close()
 
     def _check(self) -> None:
         found = self._identities()
@@ -169,8 +169,11 @@ class SqliteStore:
     def _begin(self, write: bool, *, last: bool) -> bool:
         """Whether the transaction has begun; not, if others keep the file locked, unless this was the last attempt."""
         try:
-            self._connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
-            self._connection.execute("SELECT 1 FROM entry LIMIT 1").fetchone()  # takes the snapshot
+            if write:
+                self._connection.execute("BEGIN IMMEDIATE")
+            else:
+                self._connection.execute("BEGIN")
+                self._connection.execute("SELECT 1 FROM entry LIMIT 1").fetchone()  # takes the snapshot
         except sqlite3.OperationalError as error:
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")

@@ -149,7 +149,10 @@ def _die(*_: object, **__: object) -> None:
 
 def _race(url: str, whose: str, user: str, threads: str, asks: str, limit: str) -> None:
     """Count the debits that fit one tight limit, from many threads; the other limit is ample."""
-    ledger = open_ledger(url, DATASET)
+    _compete(open_ledger(url, DATASET), whose, user, threads, asks, limit)
+
+
+def _compete(ledger: Ledger, whose: str, user: str, threads: str, asks: str, limit: str) -> None:
     tight = Limits(epsilon=None, rho=int(limit) * COST.rho, delta=10**12)
     user_limits, dataset_limits = (tight, AMPLE) if whose == "user" else (AMPLE, tight)
     done: list[int] = []
@@ -173,10 +176,10 @@ def _race(url: str, whose: str, user: str, threads: str, asks: str, limit: str) 
 
 
 def _pace(url: str, user: str, threads: str, asks: str) -> None:
-    open_ledger(url, DATASET).close()
+    ledger = open_ledger(url, DATASET)
     print("ready", flush=True)
     sys.stdin.readline()
-    _race(url, "user", user, threads, asks, str(10**6))
+    _compete(ledger, "user", user, threads, asks, str(10**6))
 
 
 def _unprivileged(url: str) -> None:

@@ -6,9 +6,9 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 from ledger_cases import AMPLE, COST, DATASET, answer, connection_of, debit, made, release
@@ -18,7 +18,7 @@ from dpsql.errors import Failed, Rejected
 from dpsql.ledger import Ask, BudgetExhausted, LedgerError, open_ledger, verify_ledger
 from dpsql.ledger.books import Books
 from dpsql.ledger.durable import DurableLedger
-from dpsql.ledger.group import Group, Turn
+from dpsql.ledger.group import Group, Waiting
 from dpsql.ledger.line import Line
 from dpsql.ledger.places import Places
 from dpsql.ledger.rows import Rows
@@ -55,7 +55,8 @@ class Commits:
         self.durable = 0
         self._fails = fails
 
-    def __call__(self, turns: Sequence[Turn[Any]]) -> None:
+    def __call__(self, waiting: Waiting) -> None:
+        turns = waiting()
         for turn in turns:
             turn.take(ROWS, BOOKS)
         time.sleep(0.05)
@@ -208,7 +209,7 @@ def test_kept_locked_for_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert "another program keeps it locked" in caught.value.cause
     other.close()
     line = Line(tmp_path / "flights.ledger-lock")
-    with line.turn(1):
+    with first_in(line):
         for _ in range(2):
             with pytest.raises(Failed) as caught:
                 debit(ledger, "alice", "two")
@@ -220,16 +221,32 @@ def test_kept_locked_for_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     line.close()
 
 
+@contextmanager
+def first_in(line: Line) -> Iterator[None]:
+    """First in line while the block runs."""
+    there, done = threading.Event(), threading.Event()
+
+    def stay() -> None:
+        there.set()
+        done.wait(30)
+
+    thread = threading.Thread(target=line.run, args=(stay, 5))
+    thread.start()
+    assert there.wait(5)
+    yield
+    done.set()
+    thread.join(10)
+
+
 def test_first_come_first_served(tmp_path: Path) -> None:
     """Three in line, each with a file of its own as three processes would have."""
     first, second, third = (Line(tmp_path / "lock") for _ in range(3))
     order: list[str] = []
 
     def stand(line: Line, name: str) -> None:
-        with line.turn(10):
-            order.append(name)
+        line.run(lambda: order.append(name), 10)
 
-    with first.turn(1):
+    with first_in(first):
         waiting = [
             threading.Thread(target=stand, args=(second, "second")),
             threading.Thread(target=stand, args=(third, "third")),
@@ -245,18 +262,95 @@ def test_first_come_first_served(tmp_path: Path) -> None:
         line.close()
 
 
+def test_one_at_a_time(tmp_path: Path) -> None:
+    """Whoever is in line, in whatever thread: the work of one ends before that of another begins."""
+    lines = [Line(tmp_path / "lock") for _ in range(4)]
+    inside: list[int] = []
+    overlaps: list[int] = []
+
+    def work() -> None:
+        inside.append(1)
+        time.sleep(0.001)
+        overlaps.append(len(inside))
+        inside.pop()
+
+    def stand(number: int) -> None:
+        for _ in range(25):
+            lines[number].run(work, 10)
+
+    threads(4, stand)
+    assert overlaps == [1] * 100
+    for line in lines:
+        line.close()
+
+
+@pytest.mark.parametrize("waits", [False, True])
+def test_what_the_work_raises(waits: bool, tmp_path: Path) -> None:
+    """In whichever thread it was done; the next ones have their turn."""
+    first, second = (Line(tmp_path / "lock") for _ in range(2))
+
+    def fail() -> None:
+        raise Rejected("no")
+
+    with ExitStack() as stack:
+        if waits:
+            other = stack.enter_context(first_in(first))
+            assert other is None
+        found: list[object] = []
+        thread = threading.Thread(target=lambda: found.append(raised(second, fail)))
+        thread.start()
+        time.sleep(0.1)
+        assert bool(found) != waits
+    thread.join(10)
+    assert [str(error) for error in found] == ["no"]
+    done: list[int] = []
+    for line in (second, first, second):
+        line.run(lambda: done.append(1), 2)
+    assert done == [1, 1, 1]
+    for line in (first, second):
+        line.close()
+
+
+def raised(line: Line, work: Callable[[], None]) -> Exception | None:
+    try:
+        line.run(work, 10)
+    except Exception as error:
+        return error
+    return None
+
+
 def test_whoever_gives_up_holds_nobody_up(tmp_path: Path) -> None:
     """A place in line that comes too late is given on at once, though its process writes nothing more."""
     first, idle, third = (Line(tmp_path / "lock") for _ in range(3))
-    with first.turn(1), pytest.raises(TimeoutError), idle.turn(0.05):
-        pass
+    done: list[str] = []
+    with first_in(first), pytest.raises(TimeoutError):
+        idle.run(lambda: done.append("too late"), 0.05)
     time.sleep(0.3)  # the idle one's turn has come meanwhile
     for line in (third, first, third):
-        with line.turn(2):
-            pass
-    with idle.turn(2), pytest.raises(TimeoutError), third.turn(0.05):
-        pass
+        line.run(lambda: done.append("next"), 2)
+    with first_in(idle), pytest.raises(TimeoutError):
+        third.run(lambda: done.append("too late"), 0.05)
+    assert done == ["next"] * 3
     for line in (first, idle, third):
+        line.close()
+
+
+def test_whoever_comes_back_takes_the_place_that_was_given_up(tmp_path: Path) -> None:
+    """The thread is in line already; it does what is asked by then, and only that."""
+    first, second = (Line(tmp_path / "lock") for _ in range(2))
+    done: list[int] = []
+    with first_in(first):
+        for number in range(2):
+            with pytest.raises(TimeoutError):
+                second.run(lambda number=number: done.append(number), 0.05)  # type: ignore[misc]
+        thread = threading.Thread(target=second.run, args=(lambda: done.append(2), 10))
+        thread.start()
+        time.sleep(0.05)
+    thread.join(10)
+    assert done == [2]
+    first.run(lambda: done.append(3), 2)
+    assert done == [2, 3]
+    for line in (first, second):
         line.close()
 
 
