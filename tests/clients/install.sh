@@ -3,7 +3,7 @@
 # those of node, and a DuckDB with its postgres extension. What cannot be had is left out; its tests skip by name.
 set -u
 NODE_CLIENTS="${NODE_CLIENTS:-/opt/dpsql-clients}"
-DEBIAN="postgresql-15 postgresql-client libpostgresql-jdbc-java default-jdk-headless odbc-postgresql unixodbc pgbouncer
+DEBIAN="postgresql-15 postgresql-client libpostgresql-jdbc-java default-jdk-headless odbc-postgresql unixodbc pgbouncer r-cran-rpostgresql
     golang-go golang-github-lib-pq-dev"
 
 install_debian() {
