@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from decimal import Decimal
 from functools import cache
 from pathlib import Path
@@ -14,6 +15,8 @@ from dpsql.backends import Backend, open_backend
 from dpsql.backends.inspect import inspect
 from dpsql.compiler import Terms, compile_statement
 from dpsql.compiler.emit import DUCKDB, emit
+from dpsql.engine import Engine, open_engine
+from dpsql.ledger import init_ledger
 from dpsql.policy.load import parse
 from dpsql.policy.schema import Schema
 from dpsql.types import Value
@@ -60,3 +63,26 @@ def exact(
         )
 
     return {shown(key): cells for key, cells in zip(found.keys, found.cells, strict=True)}
+
+
+@contextmanager
+def mini_engine(folder: Path, data: str, tables: str, more: str = "") -> Iterator[Engine]:
+    """An engine over such a database with a ledger, for the analyst ann. `more`: lines of the policy."""
+    file = folder / "mini.duckdb"
+    with closing(duckdb.connect(str(file))) as connection:
+        connection.execute(data)
+    head = f"""
+dpsql: 1
+dataset: mini
+backend: duckdb:{file}
+ledger: sqlite:{folder}/mini.ledger
+privacy: {{unit: person, units: 1000, {BOUNDS}, budget: {{epsilon: 10, delta: 1e-6}}}}
+roles: {{analyst: {{budget: {{epsilon: 5, delta: 1e-7}}, epsilon: 1}}}}
+users: {{ann: {{role: analyst}}}}
+{more}
+tables:
+"""
+    policy = parse(head + tables, folder / "mini.yaml")
+    init_ledger(policy.ledger, policy.dataset)
+    with closing(open_engine(policy)) as made:
+        yield made

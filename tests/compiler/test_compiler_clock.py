@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
-import duckdb
 import pytest
-from compiler_mini import BOUNDS, TERMS, opened
+from compiler_mini import BOUNDS, TERMS, mini_engine, opened
 
 from dpsql.compiler import Compiled, compile_statement, reads_clock
 from dpsql.compiler.clock import hour_of
-from dpsql.engine import Engine, open_engine
+from dpsql.engine import Engine
 from dpsql.errors import Rejected
-from dpsql.ledger import init_ledger
-from dpsql.policy.load import parse
 from dpsql.session.ports import CancelToken
 from dpsql.types import Settings
 
@@ -95,28 +91,14 @@ class Clock(datetime):
         return cls.at
 
 
+VIEW = "views: {recent: SELECT uid FROM t WHERE at > now() - INTERVAL '7 days'}"
+
+
 @pytest.fixture
 def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Engine]:
-    file = tmp_path / "mini.duckdb"
-    with closing(duckdb.connect(str(file))) as connection:
-        connection.execute(DATA)
-    head = f"""
-dpsql: 1
-dataset: mini
-backend: duckdb:{file}
-ledger: sqlite:{tmp_path}/mini.ledger
-privacy: {{unit: person, units: 1000, max_groups: 2, max_rows_per_group: 3, budget: {{epsilon: 10, delta: 1e-6}}}}
-roles: {{analyst: {{budget: {{epsilon: 5, delta: 1e-7}}, epsilon: 1}}}}
-users: {{ann: {{role: analyst}}}}
-views: {{recent: SELECT uid FROM t WHERE at > now() - INTERVAL '7 days'}}
-tables:
-"""
-    policy = parse(head + TABLES, tmp_path / "mini.yaml")
-    init_ledger(policy.ledger, policy.dataset)
-    monkeypatch.setattr("dpsql.engine.datetime", Clock)
-    made = open_engine(policy)
-    yield made
-    made.close()
+    monkeypatch.setattr("dpsql.prepare.datetime", Clock)
+    with mini_engine(tmp_path, DATA, TABLES, VIEW) as made:
+        yield made
 
 
 @pytest.mark.parametrize("text", [TEXTS[0], TEXTS[2], "SELECT COUNT(*) FROM recent"])

@@ -5,16 +5,14 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator
-from contextlib import closing
 from datetime import date, datetime
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import pytest
-from compiler_mini import BOUNDS, opened
+from compiler_mini import BOUNDS, mini_engine, opened
 
 from dpsql.compiler import Compiled, Terms, compile_statement
 from dpsql.compiler.bins import DayBins, ListedBins, NumberBins, SecondBins
@@ -22,11 +20,9 @@ from dpsql.compiler.emit import DUCKDB, emit, emit_histogram
 from dpsql.compiler.explain import as_json, as_text
 from dpsql.compiler.plan import PlannedRelease
 from dpsql.dp.privacy import cost_of
-from dpsql.engine import Engine, open_engine
+from dpsql.engine import Engine
 from dpsql.errors import Failed, Rejected
-from dpsql.ledger import init_ledger
 from dpsql.ledger.events import events_of
-from dpsql.policy.load import parse
 from dpsql.release import release, released_relation
 from dpsql.session.ports import CancelToken
 from dpsql.types import Cost, ExactCells, Release, Reservation, Settings, Value
@@ -334,24 +330,8 @@ def test_explain_of_histograms_alone_has_no_cells() -> None:
 
 @pytest.fixture
 def engine(tmp_path: Path) -> Iterator[Engine]:
-    file = tmp_path / "mini.duckdb"
-    with closing(duckdb.connect(str(file))) as connection:
-        connection.execute(DATA)
-    head = f"""
-dpsql: 1
-dataset: mini
-backend: duckdb:{file}
-ledger: sqlite:{tmp_path}/mini.ledger
-privacy: {{unit: person, units: 1000, max_groups: 2, max_rows_per_group: 3, budget: {{epsilon: 10, delta: 1e-6}}}}
-roles: {{analyst: {{budget: {{epsilon: 5, delta: 1e-7}}, epsilon: 1}}}}
-users: {{ann: {{role: analyst}}}}
-tables:
-"""
-    policy = parse(head + TABLES, tmp_path / "mini.yaml")
-    init_ledger(policy.ledger, policy.dataset)
-    made = open_engine(policy)
-    yield made
-    made.close()
+    with mini_engine(tmp_path, DATA, TABLES) as made:
+        yield made
 
 
 def test_an_answer_is_paid_once_and_replayed_exactly(engine: Engine) -> None:
