@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
@@ -18,6 +18,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import duckdb
+import psycopg
 
 from dpsql.backends import Backend, open_backend
 from dpsql.backends.inspect import inspect
@@ -133,6 +134,16 @@ def duckdb_backend() -> Backend:
     with closing(duckdb.connect(str(path))) as connection:
         connection.execute(HERE.joinpath("data.sql").read_text(encoding="utf-8"))
     return open_backend(f"duckdb:{path}", "UTC")
+
+
+@contextmanager
+def postgres_backend(uri: str) -> Iterator[Backend]:
+    """The same data in an empty database of Postgres."""
+    with psycopg.connect(uri, autocommit=True) as connection:
+        connection.execute("DROP SCHEMA IF EXISTS public CASCADE; CREATE SCHEMA public")
+        connection.execute(HERE.joinpath("data.sql").read_text(encoding="utf-8").encode())
+    with closing(open_backend(uri, "UTC")) as backend:
+        yield backend
 
 
 _SCHEMAS: dict[tuple[str, str], Schema] = {}

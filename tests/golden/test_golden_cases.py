@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import cache
 
-import psycopg
 import pytest
-from golden_cases import HERE, Case, compiled_case, duckdb_backend, files, rendered, schema_of
+from golden_cases import Case, compiled_case, duckdb_backend, files, postgres_backend, rendered, schema_of
 
-from dpsql.backends import Backend, open_backend
+from dpsql.backends import Backend
 from dpsql.compiler import Compiled
 from dpsql.compiler.emit import DIALECTS, emit
 from dpsql.compiler.plan import with_released_keys
@@ -21,13 +20,8 @@ CASES = {f"{case.file}: {case.title}": case for file in files() for case in file
 
 @pytest.fixture(scope="module")
 def postgres(postgres_uri: str) -> Iterator[Backend]:
-    """The same data in Postgres."""
-    with psycopg.connect(postgres_uri, autocommit=True) as connection:
-        connection.execute("DROP SCHEMA IF EXISTS public CASCADE; CREATE SCHEMA public")
-        connection.execute(HERE.joinpath("data.sql").read_text(encoding="utf-8").encode())
-    backend = open_backend(postgres_uri, "UTC")
-    yield backend
-    backend.close()
+    with postgres_backend(postgres_uri) as made:
+        yield made
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -50,6 +50,15 @@ def made(directory: Path, anchor: str | None = None) -> str:
     return url
 
 
+def edit(url: str, sql: str) -> None:
+    """Changes a ledger behind its back."""
+    connection = sqlite3.connect(url.removeprefix("sqlite:"))
+    for (trigger,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
+        connection.execute(f"DROP TRIGGER {trigger}")
+    connection.executescript(sql)
+    connection.close()
+
+
 def made_in_postgres(server: str) -> str:
     """The URL of a new ledger in an empty schema of a database; what an earlier test left is gone."""
     with psycopg.connect(server, autocommit=True) as connection:

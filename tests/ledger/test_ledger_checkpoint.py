@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from ledger_bench import grown, seconds_of_checks
-from ledger_cases import COST, DATASET, answer, debit, made
+from ledger_cases import COST, DATASET, answer, debit, edit, made
 
 from dpsql.ledger import Entry, Kind, LedgerError, audit, open_ledger, verify_ledger
 from dpsql.ledger.books import Books
@@ -44,14 +44,6 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     monkeypatch.setattr(audit, "reading", spy)
     return done
-
-
-def edit(url: str, sql: str) -> None:
-    connection = sqlite3.connect(url.removeprefix("sqlite:"))
-    for (trigger,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
-        connection.execute(f"DROP TRIGGER {trigger}")
-    connection.executescript(sql)
-    connection.close()
 
 
 def test_opened_from_the_last_checkpoint(url: str, read: list[str]) -> None:

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from ledger_cases import COST, DATASET, answer, debit, made, made_in_postgres, until_failed
+from ledger_cases import COST, DATASET, answer, debit, edit, made, made_in_postgres, until_failed
 
 from dpsql.errors import Failed
 from dpsql.ledger import Ledger, LedgerError, home_of, open_ledger
@@ -45,14 +45,6 @@ def url(tmp_path: Path) -> str:
             answer(ledger, "bob", f"key {number // 2}")
     ledger.close()
     return url
-
-
-def edit(url: str, sql: str) -> None:
-    connection = sqlite3.connect(url.removeprefix("sqlite:"))
-    for (trigger,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
-        connection.execute(f"DROP TRIGGER {trigger}")
-    connection.executescript(sql)
-    connection.close()
 
 
 def test_a_whole_ledger_passes_also_while_others_write(url: str) -> None:
