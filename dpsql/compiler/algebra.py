@@ -11,8 +11,8 @@ for clamps, key domains and prices; privacy never hangs on them being true.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
 from typing import Literal
@@ -302,23 +302,6 @@ def columns_of(expr: Expr) -> Iterator[Col]:
 
 def is_constant(expr: Expr) -> bool:
     return next(columns_of(expr), None) is None and not isinstance(expr, Scalar | Exists)
-
-
-def substitute(expr: Expr, known: Mapping[str, Col]) -> Expr:
-    """The expression with every part whose canonical text is in `known` replaced by that column."""
-    found = known.get(canonical(expr))
-    if found is not None:
-        return found
-    match expr:
-        case Call(args=args):
-            return replace(expr, args=tuple(substitute(a, known) for a in args))
-        case Case(branches=branches, default=default):
-            made = tuple((substitute(c, known), substitute(v, known)) for c, v in branches)
-            return replace(expr, branches=made, default=None if default is None else substitute(default, known))
-        case Exists(conditions=conditions):
-            return replace(expr, conditions=tuple(substitute(c, known) for c in conditions))
-        case _:
-            return expr
 
 
 def conjuncts(expr: Expr) -> tuple[Expr, ...]:

@@ -218,7 +218,7 @@ def _computed(key: Expr, limit: int) -> Listed | None:
     if prod(len(part) if part is not None else limit + 1 for part in parts) > limit:
         return None
     a, b = ([*parts, (Fraction(0),)])[:2]
-    found = {_exactly(key.op, x, y) for x in a or () for y in b or ()}
+    found = {exactly(key.op, x, y) for x in a or () for y in b or ()}
     inside = (n for n in found if _bounded(n, key.domain) and abs(n) < 2**53)
     return Listed(_ordered(tuple(int(n) for n in inside)))
 
@@ -227,7 +227,8 @@ _ROUNDINGS = ("floor", "ceil", "round", "trunc")
 _COMPUTED = ("add", "sub", "mul", "neg", "to_float", "to_numeric")
 
 
-def _exactly(op: str, a: Fraction, b: Fraction) -> Fraction:
+def exactly(op: str, a: Fraction, b: Fraction) -> Fraction:
+    """What +, -, * and the changes of sign and type give; `b` is not read where there is one argument."""
     match op:
         case "add":
             return a + b

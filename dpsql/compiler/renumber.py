@@ -12,8 +12,6 @@ from dataclasses import replace
 from dpsql.compiler.algebra import (
     Aggregate,
     Aggregation,
-    Call,
-    Case,
     Col,
     Exists,
     Expr,
@@ -27,7 +25,7 @@ from dpsql.compiler.algebra import (
     Scan,
     UnionAll,
 )
-from dpsql.compiler.walk import used_columns
+from dpsql.compiler.walk import used_columns, with_children
 
 _NUMBERED = re.compile(r"([a-z])(\d+)(_.*)?")
 
@@ -86,15 +84,10 @@ class _Names:
         match expr:
             case Col():
                 return self.col(expr)
-            case Call(args=args):
-                return replace(expr, args=self.exprs(args))
-            case Case(branches=branches, default=default):
-                made = tuple((self.expr(c), self.expr(v)) for c, v in branches)
-                return replace(expr, branches=made, default=self.maybe(default))
-            case Exists(relation=relation, conditions=conditions):
-                return replace(expr, relation=self.node(relation), conditions=self.exprs(conditions))
+            case Exists(relation=relation):
+                return with_children(replace(expr, relation=self.node(relation)), self.expr)
             case _:
-                return expr
+                return with_children(expr, self.expr)
 
     def aggregate(self, aggregate: Aggregate) -> Aggregate:
         return replace(

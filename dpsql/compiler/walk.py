@@ -1,12 +1,16 @@
-"""Walks over an aggregation: which columns it reads, and which public relations it needs first."""
+"""Walks over an aggregation: which columns it reads, which public relations it needs first, expressions changed."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from itertools import islice
 
 from dpsql.compiler.algebra import (
     Aggregation,
+    Call,
+    Case,
+    Col,
     Exists,
     Expr,
     Filter,
@@ -18,6 +22,7 @@ from dpsql.compiler.algebra import (
     Scalar,
     Scan,
     UnionAll,
+    canonical,
     children,
     columns_of,
 )
@@ -82,6 +87,26 @@ def parts(expr: Expr) -> Iterator[Expr]:
 def larger_than(expr: Expr, most: int) -> bool:
     """Whether an expression has more parts than so many, one that stands in several places counted in each."""
     return next(islice(parts(expr), most, None), None) is not None
+
+
+def with_children(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
+    """The expression with each of its direct arguments changed, in order."""
+    match expr:
+        case Call(args=args):
+            return replace(expr, args=tuple(change(arg) for arg in args))
+        case Case(branches=branches, default=default):
+            made = tuple((change(condition), change(value)) for condition, value in branches)
+            return replace(expr, branches=made, default=None if default is None else change(default))
+        case Exists(conditions=conditions):
+            return replace(expr, conditions=tuple(change(condition) for condition in conditions))
+        case _:
+            return expr
+
+
+def substitute(expr: Expr, known: Mapping[str, Col]) -> Expr:
+    """The expression with every part whose canonical text is in `known` replaced by that column."""
+    found = known.get(canonical(expr))
+    return with_children(expr, lambda child: substitute(child, known)) if found is None else found
 
 
 def inputs(node: Node) -> tuple[Node, ...]:

@@ -18,6 +18,7 @@ from dpsql.compiler.algebra import Call, Expr, Lit, Op, canonical
 from dpsql.compiler.bind.context import Context, bind
 from dpsql.compiler.bind.intervals import interval_of, is_interval
 from dpsql.compiler.domains import number
+from dpsql.compiler.keys import exactly
 from dpsql.compiler.parse import unwrap
 
 _SECOND = 1_000_000
@@ -172,18 +173,10 @@ def _uncast_number(expr: Expr) -> Expr:
 def _applied(op: str, values: list[Fraction]) -> Fraction | None:
     a, b = (*values, Fraction(0))[:2]
     match op:
-        case "to_float" | "to_numeric":
-            return a
+        case "to_float" | "to_numeric" | "neg" | "add" | "sub" | "mul":
+            return exactly(op, a, b)
         case "to_int":
             return Fraction(_rounded(a))
-        case "neg":
-            return -a
-        case "add":
-            return a + b
-        case "sub":
-            return a - b
-        case "mul":
-            return a * b
         case "floor" | "ceil" | "trunc" | "round" if b == 0:
             return Fraction(_ROUNDINGS[op](a))
         case "div" if b:

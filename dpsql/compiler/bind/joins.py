@@ -124,12 +124,16 @@ def _join_conditions(node: Node) -> Iterable[Expr]:
 
 
 def _equalities(known: Iterable[Expr], left: Source, right: Source) -> list[tuple[Col, Col]]:
-    """Pairs of columns equated across two sources: (left's, right's), where the backend compares them exactly."""
-    mine, theirs = _names(left), _names(right)
+    """Pairs of columns equated across two sources: (left's, right's)."""
+    return equated(known, _names(left), _names(right))
+
+
+def equated(conditions: Iterable[Expr], mine: frozenset[str], theirs: frozenset[str]) -> list[tuple[Col, Col]]:
+    """Pairs of equated columns, (mine, theirs), where the backend compares them exactly."""
     pairs = []
-    for condition in known:
+    for condition in conditions:
         match condition:
-            case Call(op="eq", args=(Col() as a, Col() as b)) if exact(a.type, b.type):
+            case Call(op="eq", args=(Col() as a, Col() as b)) if _exact(a.type, b.type):
                 if a.name in mine and b.name in theirs:
                     pairs.append((a, b))
                 elif b.name in mine and a.name in theirs:
@@ -137,7 +141,7 @@ def _equalities(known: Iterable[Expr], left: Source, right: Source) -> list[tupl
     return pairs
 
 
-def exact(a: SqlType, b: SqlType) -> bool:
+def _exact(a: SqlType, b: SqlType) -> bool:
     """Whether unequal values never compare equal, so that what is unique in a table is unique under the join.
 
     Not so for numbers of two types (compared as doubles), dates with timestamps (clamped), timestamps with time zone

@@ -27,7 +27,6 @@ from dpsql.compiler.algebra import (
     canonical,
     columns_of,
     conjunction,
-    substitute,
 )
 from dpsql.compiler.bind.expr import Context, bind, bind_condition
 from dpsql.compiler.bind.grouping import key_nodes
@@ -36,6 +35,7 @@ from dpsql.compiler.bind.scope import Field, Source, unknown_columns
 from dpsql.compiler.parse import only, refuse, written
 from dpsql.compiler.problems import Problems
 from dpsql.compiler.public.names import output_name
+from dpsql.compiler.walk import substitute
 from dpsql.errors import GROUPING, NOT_PERMITTED
 from dpsql.types import FLOAT8, INT8, SqlType
 

@@ -13,9 +13,9 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from dpsql.compiler.algebra import Call, Col, Exists, Expr, Filter, columns_of, conjuncts, outputs
+from dpsql.compiler.algebra import Col, Exists, Expr, Filter, columns_of, conjuncts, outputs
 from dpsql.compiler.bind.expr import boolean
-from dpsql.compiler.bind.joins import Numbers, exact, same_unit
+from dpsql.compiler.bind.joins import Numbers, equated, same_unit
 from dpsql.compiler.bind.scope import Source
 from dpsql.compiler.bind.units import equality
 from dpsql.compiler.parse import refuse
@@ -68,16 +68,8 @@ def separated(source: Source) -> tuple[Source, tuple[Expr, ...]]:
 
 def _pairs(correlated: tuple[Expr, ...], outer: Source, inner: Source) -> list[tuple[Col, Col]]:
     """Equated columns: (outside, inside)."""
-    mine, theirs = outputs(outer.node), outputs(inner.node)
-    found = []
-    for condition in (part for c in correlated for part in conjuncts(c)):
-        match condition:
-            case Call(op="eq", args=(Col() as a, Col() as b)) if exact(a.type, b.type):
-                if a.name in mine and b.name in theirs:
-                    found.append((a, b))
-                elif b.name in mine and a.name in theirs:
-                    found.append((b, a))
-    return found
+    parts = (part for c in correlated for part in conjuncts(c))
+    return equated(parts, outputs(outer.node), outputs(inner.node))
 
 
 def _not_proven(node: exp.Expr, outer: Source, inner: Source, numbers: Numbers) -> Rejected:
