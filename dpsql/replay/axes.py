@@ -9,7 +9,8 @@ What counts as all of an axis decides whether totals follow from cells. `values`
 of all of them are the whole; NULL is one of them only where it is declared. Bounds are what values are clipped to: rows
 beyond them, and NULL, are there, so the whole of an ordered axis is more than the cells of its keys, and no total over
 all rows follows from these. So it is with what is computed from such values, but for CASE, which has a label for every
-row. Of a key's cell, what lies beyond the bounds does not count.
+row. Of a key's cell, what lies beyond the bounds is taken not to be there: a measurement would count such rows in the
+first and last of coarse buckets, if a table has any in spite of its declaration.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from dpsql.compiler.algebra import Call, Case, Col, Expr, Filter, Join, Lit, Nod
 from dpsql.compiler.domains import moment, number
 from dpsql.compiler.keys import KeyDomain, Listed, WholeNumbers, key_domain
 from dpsql.compiler.plan import Key
-from dpsql.replay.rising import LEAST, MOST, after, at_least, between, grid, position, varying
+from dpsql.replay.rising import LEAST, MOST, after, at_least, between, grid, is_exact, is_told_apart, position, varying
 from dpsql.replay.sets import NOTHING, Set, common, union, without
 from dpsql.types import Kind, Value
 
@@ -43,13 +44,15 @@ _FLIPPED: Final = {"eq": "eq", "ne": "ne", "lt": "gt", "le": "ge", "gt": "lt", "
 class Line:
     """An axis: its name, which tells its domain too, and all of it. `null`: where a comparison is not known to hold.
 
-    `tells_null`: that part is NULL alone, so IS NULL is a set here.
+    `tells_null`: that part is NULL alone, so IS NULL is a set here. `open`: rows may have values that have no position
+    here, so that of comparisons only equality with one that has is a set.
     """
 
     name: str
     full: Set
     null: Set
     tells_null: bool
+    open: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +85,7 @@ def part_of(condition: Expr, known: Mapping[str, Col]) -> Part | None:
         case Call(op="and" | "or" as op, args=args):
             return _together(op, [part_of(arg, known) for arg in args])
         case Call(op="not", args=(Call(op=op) as inner,)) if op in _SIMPLE:
-            found = part_of(inner, known)
-            undefined = NOTHING if found is None or op == "is_null" else found.line.null
-            return found and Part(found.line, without(without(found.line.full, undefined), found.holds))
+            return _opposite(part_of(inner, known), () if op == "is_null" else None)
         case Call(op="is_null", args=(subject,)):
             line = _line_of(subject, known)
             return None if line is None or not line.tells_null else Part(line, line.null)
@@ -97,6 +98,14 @@ def part_of(condition: Expr, known: Mapping[str, Col]) -> Part | None:
         case Col() if condition.type.kind is Kind.BOOL:
             return _compared("eq", condition, Lit(True, condition.type), known)
     return None
+
+
+def _opposite(part: Part | None, undefined: Set | None) -> Part | None:
+    """Where the condition is false."""
+    if part is None or (part.line.open and undefined is None):
+        return None
+    unknown = part.line.null if undefined is None else undefined
+    return Part(part.line, without(without(part.line.full, unknown), part.holds))
 
 
 def _together(op: str, parts: Sequence[Part | None]) -> Part | None:
@@ -114,8 +123,7 @@ def _compared(op: str, subject: Expr, literal: Lit, known: Mapping[str, Col]) ->
     if literal.value is None:
         return None
     if op == "ne":
-        equal = _compared("eq", subject, literal, known)
-        return equal and Part(equal.line, without(without(equal.line.full, equal.line.null), equal.holds))
+        return _opposite(_compared("eq", subject, literal, known), None)
     line = _line_of(subject, known)
     if line is None:
         return None
@@ -123,14 +131,17 @@ def _compared(op: str, subject: Expr, literal: Lit, known: Mapping[str, Col]) ->
     if values is not None:
         return _chosen(op, line, values, literal.value)
     at = position(literal.value)
-    above = None if at is None else after(subject, at)
-    if at is None or (above is None and op not in ("ge", "lt")):
+    if at is None or not is_told_apart(subject, at):
+        return None
+    above = after(subject, at)
+    if above is None and op not in ("ge", "lt"):
         return None
     low = {"ge": at, "gt": above, "eq": at}.get(op, LEAST)
     high = {"lt": at, "le": above, "eq": above}.get(op, MOST)
     if low is None or high is None:
         return None
-    return Part(line, between(subject, low, high))
+    holds = between(subject, low, high)
+    return None if holds is None else Part(line, holds)
 
 
 def _chosen(op: str, line: Line, values: Sequence[Value | Fraction], literal: Value) -> Part | None:
@@ -143,7 +154,7 @@ def _chosen(op: str, line: Line, values: Sequence[Value | Fraction], literal: Va
             return None
         if _OPERATORS[op](left, right):
             places.append((place, place + 1))
-    return Part(line, union(places))
+    return None if line.open and (op != "eq" or not places) else Part(line, union(places))
 
 
 _OPERATORS: Final[Mapping[str, Callable[..., bool]]] = {
@@ -185,7 +196,7 @@ def _column(subject: Expr, known: Mapping[str, Col]) -> Col | None:
         return None
     inner = varying(subject)
     found = None if inner is None else _column(inner, known)
-    return found if found is not None and _is_ordered(found) else None
+    return found if found is not None and _is_ordered(found) and is_exact(found) else None
 
 
 def _is_listed(col: Col) -> bool:
@@ -220,7 +231,7 @@ def _line_of_places(subject: Expr, domain: KeyDomain) -> Line | None:
     if isinstance(subject, Case):  # every row has one of its labels
         return made
     rest: Set = ((domain.size, domain.size + 1),)
-    return replace(made, full=((0, domain.size + 1),), null=made.null or rest)
+    return replace(made, full=((0, domain.size + 1),), null=made.null or rest, open=True)
 
 
 def _print(part: object) -> str:
@@ -300,6 +311,8 @@ def _ordered_cells(sources: Sequence[Value], subject: Expr, declared: Set) -> li
         if at is None or above is None:
             return None
         found = ((at, above),) if isinstance(subject, Col) else between(subject, at, above)
+        if found is None:
+            return None
         cells.append(_clipped(found, declared))
     return cells
 

@@ -2,6 +2,11 @@
 
 A function that never falls is at least v from one position of its column on; so each interval of its values is one
 interval of the column's. Decides for which functions that position is known. All exact: integers and fractions.
+
+A database computes in doubles where a value or a constant is no whole number. So arithmetic is followed through whole
+numbers only, quotients only to whole numbers (none that is not one comes near enough to be rounded to it), and whole
+numbers are not compared with what a double takes for one. Floats and decimals of many or any digits are compared as
+they are, but no function of them is followed: in these NaN is NULL, huge numbers are cut and tiny ones are 0.
 """
 
 from __future__ import annotations
@@ -47,7 +52,27 @@ def after(subject: Expr, at: Position) -> Position | None:
 
 
 def _is_whole(subject: Expr) -> bool:
-    return isinstance(subject, Call) and subject.op in ("floor", "extract", "idiv")
+    if not isinstance(subject, Call):
+        return False
+    inner = varying(subject) if subject.op in ("to_float", "to_numeric") else None
+    return subject.op in ("floor", "extract", "idiv") or (
+        inner is not None and (inner.type.is_integer or _is_whole(inner))
+    )
+
+
+def is_exact(col: Col) -> bool:
+    """Whether functions of it rise as they do on paper: decimals of up to 15 digits are told apart as doubles."""
+    digits = col.type.precision
+    return (
+        not col.type.is_number or col.type.is_integer or (not col.type.is_float and digits is not None and digits < 16)
+    )
+
+
+def is_told_apart(subject: Expr, at: Position) -> bool:
+    """Whether a comparison with the constant means it exactly, where the subject is a whole number."""
+    if not (subject.type.is_integer or _is_whole(subject)):
+        return True
+    return abs(at) < 2**53 and (type(at) is int or not float(at).is_integer())
 
 
 def grid(col: Col, at: Position) -> Position:
@@ -57,19 +82,18 @@ def grid(col: Col, at: Position) -> Position:
     return ceil(at) if col.type.is_integer or col.type.is_time else at
 
 
-def between(subject: Expr, low: Position, high: Position) -> Set:
-    """Where the subject's value lies in [low, high), on its column's axis."""
-    return union(((_threshold(subject, low), _threshold(subject, high)),))
+def between(subject: Expr, low: Position, high: Position) -> Set | None:
+    """Where the subject's value lies in [low, high), on its column's axis; None where that is not known."""
+    start, end = _threshold(subject, low), _threshold(subject, high)
+    return None if start is None or end is None else union(((start, end),))
 
 
-def _threshold(subject: Expr, at: Position) -> Position:
+def _threshold(subject: Expr, at: Position) -> Position | None:
     """The least position of the column where the subject's value is at least `at`."""
-    while isinstance(subject, Call):
-        if at <= LEAST or at >= MOST:
-            return at
+    while isinstance(subject, Call) and LEAST < at < MOST:
         below, inner = at_least(subject, at), varying(subject)
         if below is None or inner is None:
-            return MOST
+            return None
         subject, at = inner, below
     if at <= LEAST or at >= MOST or not isinstance(subject, Col):
         return at
@@ -107,7 +131,8 @@ def at_least(call: Call, at: Position) -> Position | None:
 
 def _arithmetic(call: Call, at: Position, constant: Position | None) -> Position | None:
     first = isinstance(call.args[0], Lit)
-    if constant is None or type(constant) is not int:
+    inner = varying(call)
+    if not isinstance(constant, int) or inner is None or not (inner.type.is_integer or _is_whole(inner)):
         return None
     match call.op:
         case "add":
@@ -116,7 +141,7 @@ def _arithmetic(call: Call, at: Position, constant: Position | None) -> Position
             return at + constant
         case "mul" if constant > 0:
             return Fraction(at) / constant
-        case "div" if constant > 0 and not first:
+        case "div" if constant > 0 and not first and type(at) is int:
             return at * constant
         case "idiv" if constant > 0 and not first:  # towards zero, of whole numbers
             whole = ceil(at)

@@ -17,7 +17,7 @@ from hashlib import sha256
 from typing import Final
 
 from dpsql.compiler.algebra import Col, Expr, Filter, Lit, Node, canonical, describe
-from dpsql.compiler.cells import Grid, cell_text, linear
+from dpsql.compiler.cells import Cell, cell_text, linear
 from dpsql.compiler.plan import Measurement, PlannedRelease
 from dpsql.compiler.sharing import may_clip
 from dpsql.compiler.walk import parts
@@ -40,7 +40,7 @@ def shape_of(planned: PlannedRelease, epsilon: Decimal, surroundings: object) ->
     aggregation = planned.aggregation
     if not planned.public or planned.histograms or aggregation.depends_on or aggregation.preserved:
         return None
-    if not planned.measurements or (planned.size or 0) > MAX_CELLS:
+    if not planned.measurements or not 0 < (planned.size or 0) <= MAX_CELLS:
         return None
     known = columns(aggregation.input)
     rest, filters = _apart(aggregation.input, known)
@@ -130,12 +130,15 @@ def _measured(m: Measurement, single: bool) -> Measured:
         centre=moment.x.centre if moment is not None and role else 0,
         most=max(abs(grid.low), abs(grid.high)) if grid is not None and role else 0,
         nan=cell.argument is not None and cell.argument.type.is_float,
-        grows=single and (role in ("count", "n") or (role == "sum" and grid is not None and _one_signed(grid))),
+        grows=single and _grows(cell),
     )
 
 
-def _one_signed(grid: Grid) -> bool:
-    return grid.low >= 0 or grid.high <= 0
+def _grows(cell: Cell) -> bool:
+    """Whether a unit's total never falls where rows are added, or never rises, but for where it is clipped."""
+    if cell.kind == "sum" and cell.grid is not None:
+        return cell.grid.low >= 0 or cell.grid.high <= 0
+    return cell.kind == "count" or (cell.moment is not None and cell.moment.order == 0)
 
 
 def _short(text: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Iterator
@@ -120,10 +121,35 @@ def test_what_is_not_understood_is_part_of_what_is_measured(shop: Shop) -> None:
     assert len(families) == 4
 
 
+OWN = (
+    "ABS(hour) >= 3", "ABS(hour) = 99", "NOT ABS(hour) = 3", "hour % 5 <> 2",  # values beyond the bounds have no place
+    "hour > 3.00000000000000000001", "hour / 7.0 < 0.33333333333333334", "hour = 1e20",  # what doubles make of them
+    "EXTRACT(year FROM day) >= 0",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("condition", OWN)
+def test_what_no_set_says_is_part_of_what_is_measured(shop: Shop, condition: str) -> None:
+    plain, own = (
+        shop.engine.preparer.ready("alice", f"SELECT COUNT(*) FROM visits WHERE {part}", 0, Settings(), ()).shapes["r0"]
+        for part in ("TRUE", condition)
+    )
+    assert own.family != plain.family
+    assert own.axes == ()
+
+
+def test_a_release_of_no_key_has_no_shape(shop: Shop) -> None:
+    text = "SELECT shop, COUNT(*) FROM visits WHERE shop = 'none' GROUP BY 1"
+    assert not shop.engine.preparer.ready("alice", text, 0, Settings(), ()).shapes
+
+
 def test_shapes_as_text(shop: Shop) -> None:
     text = "SELECT shop, AVG(price), COUNT(*) FROM visits WHERE hour < 5 AND note = 1 GROUP BY shop"
     shape = shop.engine.preparer.ready("alice", text, 0, Settings(), ()).shapes["r0"]
     assert decoded(encoded(shape), shape.family) == shape
+    before = json.loads(encoded(shape))
+    before["measured"] = [each[:-1] for each in before["measured"]]
+    assert not any(m.grows for m in decoded(json.dumps(before), shape.family).measured)
 
 
 def test_a_step_is_a_step() -> None:

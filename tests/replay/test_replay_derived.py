@@ -66,6 +66,8 @@ DERIVED = (
         "SELECT hour, AVG(price) FROM visits GROUP BY hour",
     ),
     ([BY_HOUR], "SELECT FLOOR(hour / 6) * 6, COUNT(*) FROM visits GROUP BY 1"),
+    ([BY_HOUR], "SELECT FLOOR(hour / 7.0), COUNT(*) FROM visits GROUP BY 1"),
+    ([BY_HOUR], "SELECT hour / 5, COUNT(*) FROM visits GROUP BY 1"),
     (["SELECT day, COUNT(*) FROM visits GROUP BY day"], BY_MONTH),
     ([BY_MONTH], "SELECT DATE_TRUNC('quarter', day), COUNT(*) FROM visits GROUP BY 1"),
     (
@@ -85,6 +87,15 @@ DERIVED = (
         f"{V} WHERE hour <= 6 AND shop = 'zoo'",
     ),
     ([f"{V} WHERE hour IN (1, 2, 3)", f"{V} WHERE hour = 9"], f"{V} WHERE hour IN (9, 3, 2, 1)"),
+    # ranges that overlap where what they share is known
+    (
+        [f"{V} WHERE hour BETWEEN 0 AND 9", f"{V} WHERE hour BETWEEN 5 AND 9", f"{V} WHERE hour BETWEEN 5 AND 15"],
+        f"{V} WHERE hour BETWEEN 0 AND 15",
+    ),
+    (
+        [f"SELECT SUM(price) FROM visits WHERE hour {part}" for part in ("BETWEEN 3 AND 9", "= 9", "BETWEEN 9 AND 12")],
+        "SELECT SUM(price) FROM visits WHERE hour BETWEEN 3 AND 12",
+    ),
     # ranges: differences of what is not clipped
     ([f"{P} WHERE age BETWEEN 10 AND 60", f"{P} WHERE age BETWEEN 41 AND 60"], f"{P} WHERE age BETWEEN 10 AND 40"),
     ([f"{P} WHERE age < 60", f"{P} WHERE age < 20"], f"{P} WHERE age BETWEEN 20 AND 59"),
@@ -118,6 +129,10 @@ MEASURED = (
     ([f"{V} WHERE hour BETWEEN 0 AND 23"], V),
     ([BY_HOUR], f"{V} WHERE hour >= 6"),
     ([BY_HOUR], V),
+    (["SELECT DATE_TRUNC('week', day), COUNT(*) FROM visits GROUP BY 1"], f"{V} WHERE day < '2024-02-05'"),
+    (["SELECT ABS(hour), COUNT(*) FROM visits GROUP BY 1"], f"{V} WHERE ABS(hour) >= 3"),
+    ([f"{V} WHERE NOT ABS(hour) = 3"], f"{V} WHERE ABS(hour) <> 3 AND ABS(hour) = 4"),
+    ([f"{V} WHERE hour BETWEEN 4 AND 9"], f"{V} WHERE hour > 3.00000000000000000001 AND hour < 10"),
     (["SELECT note, COUNT(*) FROM visits GROUP BY note"], f"{V} WHERE note IS NOT NULL"),
     ([f"{V} WHERE hour BETWEEN 3 AND 7", f"{V} WHERE hour BETWEEN 9 AND 11"], f"{V} WHERE hour BETWEEN 3 AND 11"),
     ([f"{V} WHERE hour BETWEEN 3 AND 7", f"{V} WHERE hour BETWEEN 7 AND 11"], f"{V} WHERE hour BETWEEN 3 AND 11"),
