@@ -68,10 +68,11 @@ def places_of(rows: Sequence[Row], column: Shown) -> int | None:
 
 
 def error_text(row: Row, column: Shown, places: int | None) -> str:
-    """`± error`, or both ends where they do not lie evenly around the value (at a bound, say)."""
+    """`± error`, or both ends where they do not lie evenly around the value (at a bound, say), or are no numbers."""
     ends, value = interval(row, column), number(row[column.place])
     if ends is None or value is None:
-        return ""
+        both = () if column.bar is None else (row[column.bar.low], row[column.bar.high])
+        return " to ".join(text_of(end) for end in both) if None not in both else ""
     low, high = ends
     error = (high - low) / 2
     shift = abs((low + high) / 2 - value)

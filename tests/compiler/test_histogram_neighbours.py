@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from fractions import Fraction
 
 import pytest
 from compiler_cases import LAPLACE, TERMS
@@ -15,6 +16,8 @@ from histogram_mutants import MUTATIONS
 from histogram_replay import histogram_violations, weights
 
 from dpsql.compiler.plan import PlannedRelease
+from dpsql.dp.mechanisms import NoisyMax
+from dpsql.dp.scores import quantile_scores
 from dpsql.dp.sensitivity import Scores
 
 NAMED = {
@@ -23,6 +26,8 @@ NAMED = {
     "private key": "SELECT tag, MAX(amount), MIN(at), MAX(seen), MODE(shop) FROM visits GROUP BY tag",
     "many keys": "SELECT tag, shop, day, MEDIAN(price) FROM visits GROUP BY tag, shop, day",
     "one row a unit": "SELECT city, MEDIAN(age), MIN(salary), MAX(joined), MODE(level) FROM people GROUP BY city",
+    "ends": "SELECT shop, dp_interval_low(MEDIAN(amount)), dp_interval_high(MEDIAN(amount)), "
+    "dp_interval_high(PERCENTILE_CONT(0.9) WITHIN GROUP (ORDER BY price)) FROM visits GROUP BY shop",
     "dates": "SELECT MIN(day), MAX(day), MEDIAN(at), MODE(DATE_TRUNC('month', at)) FROM visits",
     "text": "SELECT region, MODE(v.shop), PERCENTILE_DISC(0.5) WITHIN GROUP (ORDER BY v.shop) FROM visits v "
     "JOIN shops s ON v.shop = s.shop GROUP BY region",
@@ -80,6 +85,20 @@ def test_mutant_is_killed(sites: dict[str, Site], name: str) -> None:
     site = sites["integer"]
     compiled = compiled_on(site, Statement(NAMED[case], TERMS))
     assert list(histogram_violations(site, compiled, None, mutation))
+
+
+def _with_its_rows(weights: Sequence[int], rank: Fraction, mechanism: NoisyMax, *, upper: bool) -> list[int]:
+    """Ends that are looked for a share of the group's rows away, instead of a fixed number."""
+    shift = sum(weights) * rank.denominator // 4
+    return quantile_scores(weights, rank, shift if upper else -shift)
+
+
+def test_mutant_ends_that_follow_the_rows_are_killed(sites: dict[str, Site], monkeypatch: pytest.MonkeyPatch) -> None:
+    site = sites["integer"]
+    compiled = compiled_on(site, Statement(NAMED["ends"], TERMS))
+    assert not list(histogram_violations(site, compiled))
+    monkeypatch.setattr("dpsql.compiler.histograms.end_scores", _with_its_rows)
+    assert "end of quantile 0.5" in "\n".join(histogram_violations(site, compiled))
 
 
 def test_mutant_score_sensitivity_too_small_is_killed(sites: dict[str, Site]) -> None:

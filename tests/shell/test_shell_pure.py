@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from datetime import date
 from decimal import Decimal
 from pathlib import Path
 
@@ -24,7 +25,7 @@ from dpsql.shell.prices import Account, Price, expensive
 from dpsql.shell.render import NARROWEST, Expanded, table
 from dpsql.shell.results import Result, Shown, shown, without_empty_bars
 from dpsql.shell.tables import Field, Table
-from dpsql.shell.values import text_of
+from dpsql.shell.values import error_text, text_of
 from dpsql.types import FLOAT8, INT8, NUMERIC, TEXT
 
 
@@ -79,6 +80,14 @@ def test_a_table_shows_the_error_beside_the_value() -> None:
     assert lines[0].split() == ["shop", "n", "95", "%", "error"]
     assert lines[2].split() == ["bakery", "670", "±", "10"]
     assert lines[-1] == "(2 rows)"
+
+
+def test_an_interval_of_dates_shows_its_ends() -> None:
+    """As of a median whose interval was asked for."""
+    row = ("a", date(2020, 5, 3), date(2020, 5, 1), date(2020, 5, 9))
+    (_, median) = shown(("k", "m", "m_low", "m_high"))
+    assert error_text(row, median, None) == "2020-05-01 to 2020-05-09"
+    assert error_text(("a", None, None, None), median, None) == ""
 
 
 def test_fractions_show_two_digits_of_the_smallest_error() -> None:
