@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
-from typing import TypedDict
+from typing import Final, TypedDict
 
 from dpsql.compiler import Terms
 from dpsql.dp.accounting import Limits
@@ -19,6 +19,9 @@ from dpsql.ledger.words import plain
 from dpsql.policy.model import Budget, Policy, Role
 from dpsql.policy.schema import Schema
 from dpsql.types import Settings
+
+REUSE_ERROR: Final = Decimal(3)
+"""A derived answer is as good as a fresh one at a third of the epsilon, and free."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +72,7 @@ def terms_of(schema: Schema, asker: Asker, settings: Settings) -> Terms:
             sqlstate=BAD_PARAMETER,
             hint=f"SET dpsql.epsilon = {plain(most)} or less.",
         )
+    reuse_error_of(asker, settings)
     private = [table for table in schema.tables.values() if not table.public]
     _check_tighter("max_groups", settings.max_groups, [table.max_groups for table in private])
     _check_tighter("max_rows_per_group", settings.max_rows_per_group, [table.max_rows_per_group for table in private])
@@ -86,6 +90,19 @@ def terms_of(schema: Schema, asker: Asker, settings: Settings) -> Terms:
         max_epsilon=largest_epsilon,
         error_bars=settings.error_bars,
     )
+
+
+def reuse_error_of(asker: Asker, settings: Settings) -> Decimal:
+    """The most error of a derived answer, in fresh ones'. Raises Rejected 22023 where the role allows no such error."""
+    most, asked = asker.role.reuse_error, settings.reuse_error
+    if most is not None and asked is not None and asked > most:
+        allowed = plain(most) if most else "off"
+        raise Rejected(
+            f"dpsql.reuse_error {plain(asked)} is above what the policy allows you: {allowed}",
+            sqlstate=BAD_PARAMETER,
+            hint=f"SET dpsql.reuse_error = {allowed}{' or less' if most else ''}.",
+        )
+    return next((value for value in (asked, most) if value is not None), REUSE_ERROR)
 
 
 def _check_tighter(name: str, asked: int | None, allowed: Sequence[int]) -> None:

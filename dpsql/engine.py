@@ -35,7 +35,7 @@ from dpsql.pgwire.parameters import FIXED
 from dpsql.policy.model import Policy
 from dpsql.policy.schema import Schema
 from dpsql.prepare import Preparer
-from dpsql.release import derived_error95, derived_relation, key_list, release, released_relation
+from dpsql.release import derived_relation, key_list, release, released_relation
 from dpsql.remainder import Pool
 from dpsql.replay.key import fingerprint
 from dpsql.replay.ready import Ready
@@ -194,7 +194,8 @@ class Engine:
         for planned, source, recipe in zip(ready.paid, found.sources, found.recipes, strict=True):
             entry: dict[str, object] = {"release": planned.id, "source": source.value}
             if recipe is not None:
-                entry |= {"derived_from": len(recipe.sources), "error95": derived_error95(planned, recipe)}
+                error, fresh = notices.derived_errors(planned, recipe)
+                entry |= {"derived_from": len(recipe.sources), "error95": error, "fresh_error95": fresh}
             made.append(entry)
         return made
 

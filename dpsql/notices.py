@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from decimal import Decimal
+from typing import Any
 
 from dpsql.compiler import Compiled
 from dpsql.compiler.cautions import rank_errors, unseen_groups
@@ -18,7 +19,7 @@ from dpsql.ledger.balance import Balance
 from dpsql.ledger.words import plain
 from dpsql.release import derived_error95, possible
 from dpsql.replay.ready import Ready
-from dpsql.replay.recipe import Derived
+from dpsql.replay.recipe import Derived, Recipe
 from dpsql.types import NUMERIC, TEXT, Column, Relation, Release, Reservation, Value
 
 Grant = Reservation | Release | Derived
@@ -55,9 +56,22 @@ def made_of(ready: Ready, granted: Mapping[str, Grant]) -> str:
         return _REPLAY
     count = len({number for recipe in recipes.values() for number in recipe.sources})
     words = f"Derived from {count} stored release{'s' if count > 1 else ''}: no new noise"
-    error = max((derived_error95(p, recipes[p.id]) or 0.0 for p in ready.paid if p.id in recipes), default=0.0)
-    bars = f", 95 % error {error:.4g}" if error else ""
+    errors = [derived_errors(planned, recipes[planned.id]) for planned in ready.paid if planned.id in recipes]
+    bars = told_error(*max(errors, default=(None, None), key=lambda pair: pair[0] or 0.0))
     return f"{words}{bars}; SET dpsql.reuse_error = 0 asks anew."
+
+
+def derived_errors(planned: PlannedRelease, recipe: Recipe) -> tuple[float | None, float | None]:
+    """The largest 95 % error of the counts and sums of a derived release, and of a fresh one."""
+    fresh = (planned.error95(output) for output in planned.outputs)
+    return derived_error95(planned, recipe), max((error for error in fresh if error is not None), default=None)
+
+
+def told_error(derived: float | None, fresh: float | None) -> str:
+    if not derived:
+        return ""
+    instead = f" (a new measurement: {fresh:.4g})" if fresh and f"{fresh:.4g}" != f"{derived:.4g}" else ""
+    return f", 95 % error {derived:.4g}{instead}"
 
 
 def cautions(compiled: Compiled, answer: Relation) -> tuple[str, ...]:
@@ -111,13 +125,14 @@ def free(compiled: Compiled) -> tuple[str, ...]:
     return ("Free: public data only.",) if compiled.releases else ()
 
 
-def foreseen(entry: Mapping[str, object]) -> str:
+def foreseen(entry: Mapping[str, Any]) -> str:
     """An entry of EXPLAIN's `replay`, in words."""
     free = entry["source"] == "free"
     words = {"free": "free", "view": "a first view, which debits you alone", "fresh": "made anew"}[str(entry["source"])]
     if "derived_from" in entry:
-        error = f", 95 % error {entry['error95']:.4g}" if entry["error95"] else ""
-        words = f"derived from {entry['derived_from']} stored{error}, {words}"
+        also = "" if free else "; what else follows from the same is free then"
+        error = told_error(entry["error95"], entry["fresh_error95"])
+        words = f"derived from {entry['derived_from']} stored{error}, {words}{also}"
     elif free:
         words = "stored and seen, free"
     return f"Replay of {entry['release']}: {words}"

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from zoneinfo import ZoneInfo
 
-from dpsql.asking import asker_of, terms_of
+from dpsql.asking import asker_of, reuse_error_of, terms_of
 from dpsql.compiler import Terms, compile_statement, reads_clock
 from dpsql.compiler.clock import hour_of
 from dpsql.compiler.emit import Dialect, emit, emit_histogram
@@ -20,7 +20,6 @@ from dpsql.compiler.problems import detailed
 from dpsql.errors import TOO_COMPLEX, Rejected
 from dpsql.policy.schema import Schema
 from dpsql.replay.ready import Ready, Reuse, Surroundings
-from dpsql.replay.shape import REUSE_ERROR
 from dpsql.types import Parameters, Relation, Settings
 
 
@@ -41,7 +40,7 @@ class Preparer:
         terms = terms_of(self._schema, asker, settings)
         try:
             now = hour_of(datetime.now(UTC), self._zone) if reads_clock(text, self._schema) else None
-            reuse = Reuse(REUSE_ERROR if settings.reuse_error is None else settings.reuse_error, settings.max_error)
+            reuse = Reuse(reuse_error_of(asker, settings), settings.max_error)
             ready = self._compiled(text, terms, asker.role.tables, parameters, now, reuse)
         except Rejected as error:
             raise _moved(error, text, offset) from None

@@ -4,6 +4,12 @@ Decides in which order the ways to an answer are taken: seen before, derived fro
 very measurement, derived with first views, made anew. A derived answer with first views is one only if their recorded
 costs together are no more than the ask's own; each release that it reads is proven by the chain, its shape by the hash
 that the stored release holds.
+
+A first view may cost a user as much as a measurement, for an answer with a larger error. It is preferred all the same:
+what is bought is the stored releases with all that follows from them, and the dataset's budget, which is everybody's
+and has no window, stays as it is. Only what is read is bought, in full: answers that share their noise are no
+mechanisms of their own, so the sum of what each would cost alone bounds nothing. Who wants a measurement for that price
+says so (`reuse_error`), and is told.
 """
 
 from __future__ import annotations
@@ -27,6 +33,10 @@ MAX_KIN: Final = 1000
 MAX_CELLS: Final = 50_000
 """Stored releases of a family that are looked at, the newest first, and their cells: a choice among so many takes about
 a tenth of a second, and everybody who asks the ledger waits for it."""
+
+
+MAX_ALONE: Final = 20
+"""Releases that are tried one by one, where the best recipe reads more than the account may view for its price."""
 
 
 Found = dict[str, Reservation | Release | Derived]
@@ -83,7 +93,16 @@ def settle(rows: Rows, ask: Ask, account: str, shared: bool, bought: Collection[
     if exact.source is Source.VIEW or len(seen) == len(found):
         return exact
     viewed = _derived(rows, ask, account, shared, bought, [(number, shape) for number, shape, _ in found])
+    if viewed is None:
+        alone = (_derived(rows, ask, account, shared, bought, [one]) for one in _unseen(found, bought))
+        viewed = next((decision for decision in alone if decision is not None), None)
     return exact if viewed is None else viewed
+
+
+def _unseen(found: Sequence[tuple[int, str, bool]], bought: Collection[int]) -> list[tuple[int, str]]:
+    """The newest releases that would be first views."""
+    unseen = [(number, shape) for number, shape, known in found if not known and number not in bought]
+    return unseen[:MAX_ALONE]
 
 
 def _derived(

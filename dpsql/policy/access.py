@@ -20,6 +20,7 @@ from dpsql.policy.model import Budget, Role, Server, Tls, User
 from dpsql.policy.problems import Path, Problems, did_you_mean
 
 _LISTEN = re.compile(r"(\[[0-9a-fA-F:.%a-z]+\]|[^:\s]+):([0-9]{1,5})")
+MAX_FACTOR = 1000
 _DURATION = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,6})?)\s*(ms|s|min|h)?")
 _SECONDS = {"ms": Decimal("0.001"), "s": Decimal(1), "min": Decimal(60), "h": Decimal(3600)}
 
@@ -40,7 +41,16 @@ def _role(section: RoleSection, name: str, document: Document, problems: Problem
         if table not in known:
             problems.add((*path, "tables", index), f"names `{table:.60}`, no table", did_you_mean(table, known))
     allowed = None if section.tables is None else tuple(section.tables)
-    return Role(total, section.window, section.shared, section.epsilon, section.max_epsilon, allowed, section.owner)
+    return Role(
+        total,
+        section.window,
+        section.shared,
+        section.epsilon,
+        section.max_epsilon,
+        allowed,
+        section.owner,
+        section.reuse_error,
+    )
 
 
 def _budget(section: RoleSection, path: Path, document: Document, problems: Problems) -> Budget | None:
@@ -55,6 +65,9 @@ def _prices(section: RoleSection, path: Path, problems: Problems) -> None:
     limits = {"max_epsilon": section.max_epsilon, "budget.epsilon": section.budget.epsilon if section.budget else None}
     if section.max_epsilon is not None:
         amounts.epsilon(section.max_epsilon, (*path, "max_epsilon"), problems)
+    if section.reuse_error is not None and not (section.reuse_error == 0 or 1 <= section.reuse_error <= MAX_FACTOR):
+        fix = f"write off, or a number from 1 to {MAX_FACTOR}"
+        problems.add((*path, "reuse_error"), f"is {section.reuse_error}", fix)
     for key, limit in limits.items():
         if limit is not None and section.epsilon > limit:
             problems.add((*path, "epsilon"), f"is {section.epsilon}, above {key} ({limit})", "lower it")

@@ -102,6 +102,7 @@ def _role(name: str, role: Role) -> dict[str, str]:
         f"{name}.max_epsilon": _text(role.max_epsilon),
         f"{name}.tables": "all" if role.tables is None else " ".join(sorted(role.tables)),
         f"{name}.owner": str(role.owner),
+        **({} if role.reuse_error is None else {f"{name}.reuse_error": str(role.reuse_error)}),
     }
 
 

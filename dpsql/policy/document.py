@@ -19,6 +19,10 @@ def _exact(value: object) -> Decimal:
     return Decimal(value)
 
 
+def _factor(value: object) -> Decimal:
+    return Decimal(0) if value == "off" else _exact(value)
+
+
 def _text(value: object) -> str:
     if isinstance(value, bool) or not isinstance(value, int | Decimal | str):
         raise PydanticCustomError("text", "must be text")
@@ -38,6 +42,7 @@ def _shape(value: object) -> str:
 
 
 Number = Annotated[Decimal, BeforeValidator(_exact), WithJsonSchema({"type": "number"})]
+Factor = Annotated[Decimal, BeforeValidator(_factor), WithJsonSchema({"type": ["number", "string"]})]
 Text = Annotated[str, BeforeValidator(_text), WithJsonSchema({"type": ["string", "number"]})]
 Scalar = Annotated[
     Any, BeforeValidator(_scalar), WithJsonSchema({"type": ["string", "number", "boolean"]}, mode="validation")
@@ -199,6 +204,14 @@ class RoleSection(_Section):
     epsilon: Number = Field(Decimal(1), examples=[1], description="the price of a statement that names none")
     max_epsilon: Number | None = Field(
         None, examples=[2], description="the highest price of one statement; the budget if absent"
+    )
+    reuse_error: Factor | None = Field(
+        None,
+        examples=[3],
+        description=(
+            "how many times the error of a new answer one derived from stored ones may have; 1: no more, `off`: none "
+            "is derived; users may set less. If absent, 3, and they may set any"
+        ),
     )
     tables: list[str] | None = Field(None, examples=["[people]"], description="what it may ask about; all if absent")
     owner: bool = Field(

@@ -108,7 +108,11 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Role:
-    """What its users may ask. Without a budget: nothing. `epsilon` is the price of a statement that names none."""
+    """What its users may ask. Without a budget: nothing. `epsilon` is the price of a statement that names none.
+
+    `reuse_error`: the most error of a derived answer, in those of fresh ones; 0 derives none, None leaves it to the
+    user.
+    """
 
     budget: Budget | None = None
     window: Window | None = None
@@ -117,6 +121,7 @@ class Role:
     max_epsilon: Decimal | None = None
     tables: tuple[str, ...] | None = None
     owner: bool = False
+    reuse_error: Decimal | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -137,11 +137,26 @@ def _readings(kin: Kin, stored: tuple[Measured, ...]) -> tuple[tuple[Reading, ..
     """How each asked vector is read, the largest share of its allowed variance that one cell takes, and `grows`."""
     readings = [reading(measured, stored) for measured in kin.shape.measured]
     found = tuple(r for r in readings if r is not None)
-    if not found or len(found) < len(readings):
+    if not found or len(found) < len(readings) or _leaning(kin.shape.measured, found, stored):
         return None
     weight = max(r.variance / limit if limit > 0 else inf for r, limit in zip(found, kin.limits, strict=True))
     grows = all(len(r.parts) == 1 and stored[r.parts[0][0]].grows for r in found)
     return (found, weight, grows) if weight <= DONE else None
+
+
+def _leaning(asked: Sequence[Measured], readings: Sequence[Reading], stored: Sequence[Measured]) -> bool:
+    """Whether a sum and a count of the same x, read with one noise, are less accurate together than apart.
+
+    SUM(x) = X + c N has a covariance with N of the sign of c. The error of their ratio leaves it out, as that of two
+    measurements has none: too much where the ratio has that sign too, too little where it can have the other.
+    """
+    counted = {m.of for m in asked if m.role == "count"}
+    for measured, read in zip(asked, readings, strict=True):
+        if measured.role == "sum" and measured.of in counted and len(read.parts) == 2:
+            x = stored[read.parts[0][0]]
+            if x.centre and 2 * abs(x.centre) < x.most:
+                return True
+    return False
 
 
 def _tiles(c: _Candidate, name: str, wanted: tuple[Set, ...], full: Set) -> list[tuple[int, ...]] | None:

@@ -72,7 +72,7 @@ def is_told_apart(subject: Expr, at: Position) -> bool:
     """Whether a comparison with the constant means it exactly, where the subject is a whole number."""
     if not (subject.type.is_integer or _is_whole(subject)):
         return True
-    return abs(at) < 2**53 and (type(at) is int or not float(at).is_integer())
+    return -(2**53) < at < 2**53 and (type(at) is int or not float(at).is_integer())
 
 
 def grid(col: Col, at: Position) -> Position:

@@ -31,8 +31,6 @@ _PREFIX: Final = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|scan\((\S+) 
 """A scan's prefix, which hangs on which columns are read; or a constant, in which a client may have written one."""
 
 MAX_CELLS: Final = 10_000
-REUSE_ERROR: Final = Decimal(3)
-"""A derived answer is as good as a fresh one at a third of the epsilon, and free."""
 
 
 def shape_of(planned: PlannedRelease, epsilon: Decimal, surroundings: object) -> Shape | None:

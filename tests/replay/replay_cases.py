@@ -43,6 +43,7 @@ tables:
       at: {{type: timestamp, lower: 2024-01-01, upper: 2025-01-01}}
       hour: {{type: integer, lower: 0, upper: {hours}}}
       price: {{type: integer, lower: 0, upper: 50}}
+      change: {{type: integer, lower: -10, upper: 50}}
       note: {{type: integer, lower: 1, upper: 4, nullable: true}}
       tag: {{type: text}}
   people:
@@ -72,6 +73,7 @@ CREATE TABLE visits AS SELECT
   i % {PEOPLE} AS uid, ['books', 'cafe', 'zoo'][1 + i * 7 % 3] AS shop,
   DATE '2024-01-01' + (i * 11 % 366)::INTEGER AS day,
   TIMESTAMP '2024-01-01' + to_seconds(i * 20011) AS at, (i * 5 % 24)::INTEGER AS hour, (i * 13 % 51)::INTEGER AS price,
+  (i * 13 % 61 - 10)::INTEGER AS change,
   CASE WHEN i % 9 < 8 THEN (1 + i % 4)::INTEGER END AS note, 't' || i % 4 AS tag
 FROM range({PEOPLE * 5}) AS r(i);
 CREATE TABLE people AS SELECT i AS uid, (i * 7 % 100)::INTEGER AS age, ['Lima', 'Oslo'][1 + i % 2] AS city,

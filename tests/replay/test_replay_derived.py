@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from replay_cases import Shop, opened, write
 
-from dpsql.errors import Failed
+from dpsql.errors import Failed, Rejected
 from dpsql.ledger import Kind
 from dpsql.types import Relation
 
@@ -45,6 +45,7 @@ DERIVED = (
     ),
     (["SELECT COUNT(price), SUM(price) FROM visits"], "SELECT AVG(price), SUM(price) / COUNT(price) FROM visits"),
     (["SELECT VAR_POP(price) FROM visits"], "SELECT AVG(price), SUM(price) FROM visits"),
+    (["SELECT AVG(change) FROM visits"], "SELECT SUM(change) FROM visits"),
     # fewer public keys
     ([BY_SHOP], f"{V} WHERE shop = 'cafe'"),
     ([BY_SHOP], f"{V} WHERE shop IN ('zoo', 'cafe')"),
@@ -140,6 +141,8 @@ MEASURED = (
     ([f"{V} WHERE tag = 'scan(x as t1,'"], f"{V} WHERE tag = 'scan(x as t2,'"),
     ([f"{V} WHERE tag = $$'scan(x as t1,$$"], f"{V} WHERE tag = $$'scan(x as t2,$$"),
     ([f"""{V} WHERE tag = '"scan(x as t1,'"""], f"""{V} WHERE tag = '"scan(x as t2,'"""),
+    # a sum and a count with the same noise, whose ratio may be negative though the middle of the bounds is positive
+    (["SELECT AVG(change) FROM visits"], "SELECT SUM(change), COUNT(change) FROM visits"),
     # other measurements
     (["SELECT shop, SUM(price) FROM visits GROUP BY shop"], f"{V} WHERE shop = 'zoo'"),
     (["SELECT shop, COUNT(note) FROM visits GROUP BY shop"], f"{V} WHERE shop = 'zoo'"),
@@ -254,6 +257,19 @@ def test_two_views_are_dearer_than_a_measurement(shop: Shop) -> None:
     assert shop.is_derived(f"{P} WHERE age < 40")
 
 
+def test_of_several_the_viewer_gets_what_is_within_the_price(shop: Shop) -> None:
+    """The recipe with the least error reads two releases; another one of them alone does as well, for half of that."""
+    shop.ask("SELECT city, age, COUNT(*) FROM people GROUP BY city, age")
+    shop.ask(f"{P} WHERE age < 5", reuse_error=Decimal(1))
+    shop.ask(f"{P} WHERE age BETWEEN 5 AND 6", reuse_error=Decimal(1))
+    spent = shop.engine.ledger.dataset_spent()
+    asked = f"{P} WHERE age BETWEEN 0 AND 6"
+    assert shop.is_derived(asked, "bob", reuse_error=Decimal(5))
+    assert shop.engine.ledger.dataset_spent() == spent
+    assert not shop.is_derived(asked, "carol", reuse_error=Decimal(2))
+    assert shop.engine.ledger.dataset_spent() != spent
+
+
 def test_shared(tmp_path: Path) -> None:
     with opened(write(tmp_path, replay="shared")) as shop:
         shop.ask(f"{P} WHERE age < 20")
@@ -272,7 +288,8 @@ def test_explain_says_what_is_free_and_spends_nothing(shop: Shop) -> None:
     assert line.startswith("Replay of r0: derived from 1 stored, 95 % error ")
     assert line.endswith(", free")
     (line,) = [line for line in shop.explained(asked, "bob") if line.startswith("Replay")]
-    assert line.endswith(", a first view, which debits you alone")
+    assert line.endswith(", a first view, which debits you alone; what else follows from the same is free then")
+    assert " (a new measurement: " in line
     assert shop.engine.ledger.head() == head
 
 
@@ -284,3 +301,17 @@ def test_a_changed_shape_is_a_doubt(tmp_path: Path) -> None:
         connection.execute("UPDATE shape SET body = replace(body, '[0,1,24]', '[1,1,24]')")
     with opened(path) as shop, pytest.raises(Failed):
         shop.ask(f"{V} WHERE hour = 1 AND shop = 'zoo'", reuse_error=ANY)
+
+
+@pytest.mark.parametrize(("allowed", "derived"), [("3", True), ("1.74", True), ("1", False), ("off", False)])
+def test_the_role_bounds_the_error(tmp_path: Path, allowed: str, derived: bool) -> None:
+    """What its users may set, and what they get who set nothing."""
+    path = write(tmp_path)
+    path.write_text(path.read_text("utf-8").replace("max_epsilon: 40", f"max_epsilon: 40, reuse_error: {allowed}"))
+    with opened(path) as shop:
+        shop.ask(BY_SHOP)
+        asked = f"{V} WHERE shop = 'zoo'"
+        assert not shop.is_derived(f"{V} WHERE shop = 'books'", reuse_error=Decimal(0))
+        assert any("derived" in line for line in shop.explained(asked)) == derived
+        with pytest.raises(Rejected, match=r"reuse_error 4 is above what the policy allows you"):
+            shop.ask(asked, reuse_error=Decimal(4))
