@@ -11,7 +11,6 @@ for clamps, key domains and prices; privacy never hangs on them being true.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
@@ -281,6 +280,8 @@ class Aggregation:
 def children(expr: Expr) -> tuple[Expr, ...]:
     """The direct arguments of an expression."""
     match expr:
+        case Col() | Lit() | Scalar():
+            return ()
         case Call(args=args):
             return args
         case Case(branches=branches, default=default):
@@ -288,20 +289,17 @@ def children(expr: Expr) -> tuple[Expr, ...]:
             return flat if default is None else (*flat, default)
         case Exists(conditions=conditions):
             return conditions
-        case _:
-            return ()
 
 
-def columns_of(expr: Expr) -> Iterator[Col]:
+def columns_of(expr: Expr) -> tuple[Col, ...]:
     """All columns an expression reads."""
     if isinstance(expr, Col):
-        yield expr
-    for child in children(expr):
-        yield from columns_of(child)
+        return (expr,)
+    return tuple(col for child in children(expr) for col in columns_of(child))
 
 
 def is_constant(expr: Expr) -> bool:
-    return next(columns_of(expr), None) is None and not isinstance(expr, Scalar | Exists)
+    return not columns_of(expr) and not isinstance(expr, Scalar | Exists)
 
 
 def conjuncts(expr: Expr) -> tuple[Expr, ...]:

@@ -169,8 +169,7 @@ def _finite(key: Expr, domain: Domain, limit: int) -> WholeNumbers | Listed | No
         width = timedelta(microseconds=int(str(key.args[0].value)))
         return _periods(lambda at: at + width, domain, limit)
     if key.type.kind is Kind.DATE and not isinstance(key, Case):
-        days = _periods(partial(next_value, "day"), domain, limit)
-        return None if days is None else Listed(tuple(d.date() for d in days.values if isinstance(d, datetime)))
+        return _days(domain, limit)
     return None
 
 
@@ -341,6 +340,14 @@ def _periods(following: Callable[[datetime], datetime], domain: Domain, limit: i
         found.append(at)
         at = following(at)
     return Listed(tuple(found))
+
+
+def _days(domain: Domain, limit: int) -> Listed | None:
+    at, last = moment(domain.first), moment(domain.last)
+    if at is None or last is None or (last - at).days >= limit:
+        return None
+    first = at.toordinal()
+    return Listed(tuple(date.fromordinal(n) for n in range(first, first + (last - at).days + 1)))
 
 
 def _ordered(values: tuple[Value, ...]) -> tuple[Value, ...]:

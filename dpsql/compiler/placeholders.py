@@ -59,7 +59,8 @@ def spell_out(tree: exp.Query, parameters: Parameters) -> Placeholders:
             node.replace(_membership(node, count + len(elements), items))
             elements += items
     scalars = tuple((type, None if isinstance(value, tuple) else value) for type, value in padded)
-    return Placeholders(count, (*scalars, *elements), stands_for, _casts(tree, len(parameters), padded))
+    casts = _casts(tree, len(parameters), padded) if count else {}
+    return Placeholders(count, (*scalars, *elements), stands_for, casts)
 
 
 def _array(node: exp.Expr) -> exp.Expr | None:

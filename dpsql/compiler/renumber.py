@@ -45,7 +45,8 @@ class _Names:
         return f"{found[1]}{number}{found[3] or ''}"
 
     def col(self, col: Col) -> Col:
-        return replace(col, name=self.name(col.name))
+        name = self.name(col.name)
+        return col if name == col.name else replace(col, name=name)
 
     def node(self, node: Node) -> Node:
         match node:

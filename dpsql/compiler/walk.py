@@ -79,9 +79,11 @@ def _inside(expr: Expr) -> Iterator[Node]:
 
 def parts(expr: Expr) -> Iterator[Expr]:
     """An expression and all its arguments."""
-    yield expr
-    for child in children(expr):
-        yield from parts(child)
+    waiting = [expr]
+    while waiting:
+        part = waiting.pop()
+        yield part
+        waiting += reversed(children(part))
 
 
 def larger_than(expr: Expr, most: int) -> bool:

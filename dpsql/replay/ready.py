@@ -93,8 +93,9 @@ class Surroundings:
 
     def _print_of(self, table: str, declared: bool) -> str:
         """A hash of a public table's snapshot, or of what the policy declares of a table."""
-        part = replace(self._schema.tables[table], rows=None) if declared else self._public[table]
-        return sha256(repr(part).encode()).hexdigest()
+        if declared:
+            return fingerprint(replace(self._schema.tables[table], rows=None))
+        return sha256(repr(self._public[table]).encode()).hexdigest()
 
 
 def _kin(planned: PlannedRelease, shape: Shape | None, reuse: Reuse) -> Kin | None:

@@ -165,5 +165,8 @@ def _single(fields: tuple[Field, ...], name: str, join: exp.Join) -> Field:
 
 def _narrowed(source: Source, conditions: list[Expr]) -> Source:
     known = narrow(conditions)
-    fields = tuple(replace(f, expr=narrowed(f.expr, known)) for f in source.fields)
-    return replace(source, fields=fields, known=known)
+    return replace(source, fields=tuple(_with(f, narrowed(f.expr, known)) for f in source.fields), known=known)
+
+
+def _with(field: Field, expr: Expr) -> Field:
+    return field if expr is field.expr else replace(field, expr=expr)

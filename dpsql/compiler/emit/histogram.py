@@ -23,10 +23,11 @@ from dpsql.compiler.walk import used_columns
 
 def emit_histogram(release: PlannedRelease, histogram: Histogram, dialect: Dialect, derived: DerivedRows) -> str:
     """The query: key columns first (`k0`...), then the bin's index (`bin`), then its weight (`h`), above zero only."""
-    emitter = emitter_for(dialect, derived, used_columns(release.aggregation))
+    used = used_columns(release.aggregation)
+    emitter = emitter_for(dialect, derived, used)
     keys = [f"k{i}" for i in range(len(release.keys))]
     inside = " AND ".join(f"{column} IS NOT NULL" for column in [*(keys if release.public else []), "bin"])
-    rows = f"({RowLevel(release, emitter, {}).binned(histogram.choice)}) AS rows WHERE {inside}"
+    rows = f"({RowLevel(release, emitter, used).binned(histogram.choice)}) AS rows WHERE {inside}"
     group = ", ".join([*keys, "bin"])
     if release.form == "rows":
         return _totals(group, f"SELECT {group}, COUNT(*) * {ONE} AS h FROM {rows} GROUP BY {group}")

@@ -44,8 +44,9 @@ MAX_TOTAL = 2**62
 
 def emit(release: PlannedRelease, dialect: Dialect, derived: DerivedRows) -> str:
     """The query: key columns first (`k0`...), then one bigint per measurement (`m0`...), `w` last for private keys."""
-    emitter = emitter_for(dialect, derived, used_columns(release.aggregation))
-    return _Shape(release, emitter, RowLevel(release, emitter, {})).query()
+    used = used_columns(release.aggregation)
+    emitter = emitter_for(dialect, derived, used)
+    return _Shape(release, emitter, RowLevel(release, emitter, used)).query()
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,6 @@ from dpsql.compiler.emit.relation import present, relation
 from dpsql.compiler.histograms import Choice
 from dpsql.compiler.keys import Listed, Released, WholeNumbers
 from dpsql.compiler.plan import Key, PlannedRelease
-from dpsql.compiler.walk import used_columns
 from dpsql.errors import Failed
 from dpsql.types import DATE, FLOAT8, TIMESTAMP, Kind, Value
 
@@ -31,7 +30,8 @@ class RowLevel:
 
     release: PlannedRelease
     emitter: Emitter
-    named: dict[str, str]
+    used: frozenset[str]
+    named: dict[str, str] = field(default_factory=dict)
     places: dict[tuple[str, ...], int] = field(default_factory=dict)
     """The first cell that reads the same columns, by what it reads."""
 
@@ -50,7 +50,7 @@ class RowLevel:
 
     def _query(self, columns: dict[str, str], join: str | None) -> str:
         aggregation = self.release.aggregation
-        source = relation(aggregation.input, used_columns(aggregation), self.emitter)
+        source = relation(aggregation.input, self.used, self.emitter)
         parts, joined, unit = [], [join] if join else [], aggregation.unit
         if unit is not None and self.release.form != "rows":
             parts.append(f"{quote(unit)} AS u")
