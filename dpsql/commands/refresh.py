@@ -22,4 +22,4 @@ def refresh(policy: Path) -> None:
     with closing(open_engine(load(policy))) as engine:
         entry = engine.ledger.refresh()
         click.echo(f"{engine.policy.dataset}: new data from entry {entry.id} on; what was spent stays spent")
-        click.echo("a proxy that is serving takes it up when it reads its policy again (SIGHUP) or is restarted")
+        click.echo("a proxy that is serving asks the new data from now on")

@@ -1,8 +1,9 @@
 """The engine that serves now, and how a new policy takes its place while clients stay connected.
 
 Decides when a policy is taken over: it is sound, fits the backend, keeps the ledger, and either promises no less than
-the one in force or has the operator's word in the ledger. A statement that has begun ends under the policy that it
-began with; nothing that was spent is given back, since both use one ledger.
+the one in force or has the operator's word in the ledger. `dpsql refresh` is noticed by the next statement, which waits
+for what a start checks. A statement that has begun ends under the policy that it began with; nothing that was spent is
+given back, since both use one ledger.
 """
 
 from __future__ import annotations
@@ -13,12 +14,11 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal, TypeVar
 
-from dpsql.backends import open_backend
-from dpsql.backends.inspect import inspect
-from dpsql.engine import Cancel, Engine
-from dpsql.errors import Rejected
+from dpsql.backends import Backend, open_backend
+from dpsql.engine import Cancel, Engine, Refreshed, make_engine
+from dpsql.errors import DpsqlError, Failed, Rejected
 from dpsql.ledger import Ledger
 from dpsql.policy.changes import Change, changes, leaving, refusal, terms
 from dpsql.policy.model import Policy
@@ -26,6 +26,11 @@ from dpsql.session.ports import CancelToken, Catalog, Context, WireParameters
 from dpsql.types import Again, Answer, Description, Parameters, Relation, Settings, SqlType
 
 log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+_LONGER: Final = 5.0
+"""Seconds, beyond their time limit, that statements get to let go of data that have changed."""
 
 HINT = "`dpsql check NEW --against OLD --accept` gives the operator's word for it, as an entry of the ledger."
 
@@ -64,6 +69,8 @@ class Current:
 
     def __init__(self, engine: Engine, sharers: int = 1) -> None:
         self._lock = threading.Lock()
+        self._left = threading.Condition(self._lock)
+        self._renewing = threading.Lock()
         self._sharers = sharers
         self._engine = engine
         self._running: dict[Engine, int] = {engine: 0}
@@ -82,26 +89,16 @@ class Current:
 
     def prepare(self, policy: Policy) -> Prepared:
         """What a policy needs to be taken over, by `commit`, or not, by `abandon`. Raises Rejected if it cannot be."""
-        old = self._engine
-        _require(changes(terms(old.policy), terms(policy)), old.ledger, policy)
-        same = (policy.backend, policy.timezone) == (old.policy.backend, old.policy.timezone)
-        backend = old.backend if same else open_backend(policy.backend, policy.timezone, self._sharers)
-        try:
-            return Prepared(Engine(inspect(backend, policy), backend, old.ledger), old)
-        except BaseException:
-            if not same:
-                backend.close()
-            raise
+        with self._renewing:
+            old = self._engine
+            _require(changes(terms(old.policy), terms(policy)), old.ledger, policy)
+            return Prepared(self._made(policy, old), old)
 
     def commit(self, prepared: Prepared) -> tuple[str, ...]:
         """From now on statements begin under the prepared policy; the users whose sessions must end."""
         old, new = prepared.old, prepared.engine
         old.ledger.follow(terms_of(new.policy))
-        with self._lock:
-            self._engine = new
-            self._running[new] = 0
-        new.warm_catalogs()
-        self._sweep()
+        self._put(new)
         return tuple(leaving(old.policy, new.policy))
 
     def abandon(self, prepared: Prepared) -> None:
@@ -109,6 +106,61 @@ class Current:
         prepared.engine.retire()
         if prepared.engine.backend is not prepared.old.backend:
             prepared.engine.backend.close()
+
+    def _put(self, engine: Engine) -> None:
+        with self._lock:
+            self._engine = engine
+            self._running[engine] = 0
+        engine.warm_catalogs()
+        self._sweep()
+
+    def _run(self, work: Callable[[Engine], T]) -> T:
+        """The work by the engine of the moment; where the data have changed, by another that was made of the new."""
+        while True:
+            with self._using() as engine:
+                try:
+                    return work(engine)
+                except Refreshed:
+                    pass
+            self._renew(engine)
+
+    def _renew(self, stale: Engine) -> None:
+        """Check the policy against the new data, as a start does, and go on with them. Raises Failed if it cannot."""
+        with self._renewing:
+            if self._engine is not stale:
+                return
+            try:
+                new = self._made(stale.policy, stale)
+            except DpsqlError as error:
+                why = error.cause if isinstance(error, Failed) else error.message
+                raise Failed(f"the data have changed, and the policy cannot be served on them: {why}") from None
+            self._put(new)
+            log.info("new data: %s is served on them", stale.policy.path)
+
+    def _made(self, policy: Policy, old: Engine) -> Engine:
+        """An engine for the policy on the newest data, on the old one's backend where that sees them."""
+        same = (policy.backend, policy.timezone) == (old.policy.backend, old.policy.timezone)
+        shared = same and (old.is_current() or not old.backend.immutable)
+        if same and not shared:
+            self._let_go(old)
+        backend = old.backend if shared else open_backend(policy.backend, policy.timezone, self._sharers)
+        try:
+            return make_engine(policy, backend, old.ledger)
+        except BaseException:
+            if not shared:
+                backend.close()
+            raise
+
+    def _let_go(self, stale: Engine) -> None:
+        """Close what sees the old data only: a file may be another one under the same name."""
+        backend, patience = stale.backend, stale.policy.server.statement_timeout + _LONGER
+        with self._left:
+            if not self._left.wait_for(lambda: not self._asks(backend), patience):
+                raise Failed("statements on the old ones do not end")
+        backend.close()
+
+    def _asks(self, backend: Backend) -> bool:
+        return any(count for engine, count in self._running.items() if engine.backend is backend)
 
     def close(self) -> None:
         self._engine.close()
@@ -123,6 +175,7 @@ class Current:
         finally:
             with self._lock:
                 self._running[engine] -= 1
+                self._left.notify_all()
             if engine is not self._engine:
                 self._sweep()
 
@@ -132,9 +185,10 @@ class Current:
             done = [engine for engine, count in self._running.items() if not count and engine is not self._engine]
             for engine in done:
                 del self._running[engine]
+            needed = {id(engine.backend) for engine in self._running}
         for engine in done:
             engine.retire()
-            if engine.backend is not self._engine.backend:
+            if id(engine.backend) not in needed:
                 engine.backend.close()
 
     @property
@@ -147,8 +201,7 @@ class Current:
     def describe(
         self, user: str, text: str, offset: int, settings: Settings, parameter_types: tuple[SqlType | None, ...]
     ) -> Description:
-        with self._using() as engine:
-            return engine.describe(user, text, offset, settings, parameter_types)
+        return self._run(lambda engine: engine.describe(user, text, offset, settings, parameter_types))
 
     def explain(
         self,
@@ -159,8 +212,7 @@ class Current:
         parameters: Parameters,
         format: Literal["text", "json"],
     ) -> Relation:
-        with self._using() as engine:
-            return engine.explain(user, text, offset, settings, parameters, format)
+        return self._run(lambda engine: engine.explain(user, text, offset, settings, parameters, format))
 
     def check_settings(self, user: str, settings: Settings) -> None:
         with self._using() as engine:
@@ -177,8 +229,7 @@ class Current:
     def answer(
         self, user: str, text: str, offset: int, settings: Settings, parameters: Parameters, cancel: Cancel
     ) -> Answer:
-        with self._using() as engine:
-            return engine.answer(user, text, offset, settings, parameters, cancel)
+        return self._run(lambda engine: engine.answer(user, text, offset, settings, parameters, cancel))
 
     def recalled(self, user: str, text: str, again: Again) -> bool:
         return self._engine.recalled(user, text, again)

@@ -42,11 +42,11 @@ class Reading:
 
 
 def reading() -> Reading:
-    return Reading(time.time_ns() // 1000, _boot(), _up())
+    return Reading(time.time_ns() // 1000, _boot(), up())
 
 
-def _up() -> int:
-    """The time since the machine started, sleep included where the system tells it."""
+def up() -> int:
+    """Microseconds since the machine started, sleep included where the system tells it."""
     clock = getattr(time, "CLOCK_BOOTTIME", None)
     return (time.monotonic_ns() if clock is None else time.clock_gettime_ns(clock)) // 1000
 

@@ -3,13 +3,16 @@
 Decides in which order things become durable: what is decided is committed, together with what other threads want to
 write (`dpsql.ledger.group`), then the second places for the head move on, then the callers hear of it. Each
 transaction first reads what others have added and checks that it follows; totals are then taken from memory, never
-from an index that could have lost a row. Must never answer after a doubt (another file under the same name, an entry
+from an index that could have lost a row. An answer that is given again without the ledger rests on a look at it that is
+less than a LEASE old, and `refresh` returns only when every older look has run out: whatever is asked after it, in
+whatever process, is asked of the new data. Must never answer after a doubt (another file under the same name, an entry
 that is gone, a forked process): such a ledger stays refused until it is opened, and so verified, again.
 """
 
 from __future__ import annotations
 
 import hashlib
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -24,7 +27,7 @@ from dpsql.ledger import books as bookkeeping
 from dpsql.ledger import decide, events, kin, shelf
 from dpsql.ledger.books import Books, copy, digest, extend
 from dpsql.ledger.chain import draft, from_row, to_row
-from dpsql.ledger.clock import Clock
+from dpsql.ledger.clock import SECOND, Clock, up
 from dpsql.ledger.decide import Request
 from dpsql.ledger.flights import Flights
 from dpsql.ledger.group import Group, Waiting
@@ -52,6 +55,8 @@ from dpsql.types import Cost, Release, Reservation
 
 CHECKPOINT_EVERY: Final = 5000
 """Entries; opening reads at most so many."""
+LEASE: Final = SECOND
+"""Microseconds for which a look at what others have added says which data are the newest."""
 
 
 Decided = tuple[int, tuple[Decision, ...], kin.Found]
@@ -87,6 +92,7 @@ class DurableLedger:
         self._open: dict[int, Entry] = {}
         """Debits made here whose release is still to be recorded: others' and earlier ones are never used again."""
         self._flights = Flights()
+        self._looked = -LEASE
         self._before: dict[tuple[str, int], Cost] = {}
         """Totals of accounts before their window began, which change no more."""
 
@@ -159,7 +165,7 @@ class DurableLedger:
             rows.add_release(debit.id, debit.key, body)
             if shape is not None:
                 rows.add_shape(debit.id, shape.family, text)
-            self._add(rows, books, [_record_of(debit, content)])
+            self._add(rows, books, [kin.record(debit, content)])
 
         try:
             self._group.write(keep)
@@ -248,11 +254,17 @@ class DurableLedger:
             return digest(terms.encode()) in self._books.accepted
 
     def refresh(self) -> Entry:
-        return self._decree(draft(Kind.REFRESH))
+        entry = self._decree(draft(Kind.REFRESH))
+        time.sleep(1.1 * LEASE / SECOND)
+        return entry
 
     def refreshes(self) -> int:
         with self._reading():
             return self._books.refreshes
+
+    def knows_epoch(self, refreshes: int) -> bool:
+        looked = self._looked  # before the books, which are up to date by the time that this is set
+        return up() - looked < LEASE and self._books.refreshes == refreshes
 
     def accept_clock(self) -> Entry:
         def believe(rows: Rows, books: Books) -> Entry:
@@ -269,8 +281,9 @@ class DurableLedger:
 
     @contextmanager
     def _reading(self) -> Iterator[Rows]:
+        begun = up()
         with self._store.transaction(write=False) as rows:
-            shelf.catch_up(rows, self._books)
+            self._catch_up(rows, begun)
             yield rows
 
     def _commit(self, waiting: Waiting) -> None:
@@ -278,8 +291,9 @@ class DurableLedger:
         self._store.in_line(partial(self._write, waiting))
 
     def _write(self, waiting: Waiting) -> None:
+        begun = up()
         with self._store.transaction(write=True) as rows:
-            shelf.catch_up(rows, self._books)
+            self._catch_up(rows, begun)
             with self._places.held(self._books.head, self._books.dataset_spent) as files:
                 books = copy(self._books)
                 for turn in waiting():
@@ -289,6 +303,11 @@ class DurableLedger:
                 rows.commit()
                 self._books = books
                 self._places.advance(files, books.head, books.dataset_spent)
+
+    def _catch_up(self, rows: Rows, begun: int) -> None:
+        """`begun`: when, at the latest, what is not read here was not there yet."""
+        shelf.catch_up(rows, self._books)
+        self._looked = begun
 
     def _fitting(self, rows: Rows, books: Books, request: Request) -> tuple[Decision, ...]:
         decisions = kin.decisions(rows, request)
@@ -370,19 +389,6 @@ def _checkpoint(rows: Rows, books: Books) -> list[Entry]:
     body = bookkeeping.to_bytes(books)
     rows.keep_checkpoint(books.head.count + 1, body)
     return [draft(Kind.CHECKPOINT, content=digest(body))]
-
-
-def _record_of(debit: Entry, content: str) -> Entry:
-    return draft(
-        Kind.RECORD,
-        user=debit.user,
-        account=debit.account,
-        window=debit.window,
-        key=debit.key,
-        statement=debit.statement,
-        reservation=debit.id,
-        content=content,
-    )
 
 
 def _reservation(debit: Entry) -> Reservation:

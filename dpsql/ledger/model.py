@@ -359,11 +359,15 @@ class Ledger(Protocol):
         ...
 
     def refresh(self) -> Entry:
-        """The operator's word: the data have changed. An entry."""
+        """The operator's word: the data have changed. An entry; when it returns, no ledger `knows_epoch` before it."""
         ...
 
     def refreshes(self) -> int:
         """How often the data have changed by the operator's word."""
+        ...
+
+    def knows_epoch(self, refreshes: int) -> bool:
+        """Whether it was so often, as was seen so lately that `refresh` has not returned since. Quick: never waits."""
         ...
 
     def accept_clock(self) -> Entry:

@@ -41,6 +41,9 @@ class Forgetful:
     def give_up(self, reservation: Reservation) -> None:
         """Nobody waits."""
 
+    def knows_epoch(self, refreshes: int) -> bool:
+        return True
+
     def refreshes(self) -> int:
         return 0
 
