@@ -25,7 +25,7 @@ from dpsql.compiler import Compiled, advice, explain
 from dpsql.compiler.emit import DIALECTS
 from dpsql.compiler.plan import PlannedRelease, with_released_keys
 from dpsql.compiler.public import Remainder
-from dpsql.errors import Rejected
+from dpsql.errors import CHANGED, Rejected
 from dpsql.ledger import BudgetExhausted, InFlight, Ledger, open_ledger, trail
 from dpsql.ledger.balance import Balance, calendar_of, dataset_balance, in_epsilon, user_balance
 from dpsql.ledger.views import system_relations
@@ -80,11 +80,25 @@ def open_engine(policy: Policy, sharers: int = 1) -> Engine:
         ledger.close()
         raise
     try:
-        return Engine(inspect(backend, policy), backend, ledger)
+        return make_engine(policy, backend, ledger)
     except BaseException:
         backend.close()
         ledger.close()
         raise
+
+
+def make_engine(policy: Policy, backend: Backend, ledger: Ledger) -> Engine:
+    """An engine over what is open. What it inspects is no older than the refresh that it names."""
+    refreshes = ledger.refreshes()
+    return Engine(inspect(backend, policy), backend, ledger, refreshes)
+
+
+class Refreshed(Rejected):
+    """The data have changed by the operator's word since the engine was made: another one must answer."""
+
+    def __init__(self) -> None:
+        hint = "Open it again: answers of before the change are not given any more."
+        super().__init__("the data have changed since they were opened", sqlstate=CHANGED, hint=hint)
 
 
 _LOOK = 0.25
@@ -97,15 +111,16 @@ _serials = count(1)
 class Engine:
     """Answers statements over one dataset. Safe to use from several threads."""
 
-    def __init__(self, schema: Schema, backend: Backend, ledger: Ledger) -> None:
+    def __init__(self, schema: Schema, backend: Backend, ledger: Ledger, refreshes: int = 0) -> None:
         self.schema = schema
         self.policy = schema.policy
         self.backend = backend
         self.ledger = ledger
         self._serial = next(_serials)
+        self._refreshes = refreshes
         public = {name: t.rows for name, t in {**schema.tables, **schema.responses}.items() if t.rows is not None}
         self.pool = Pool(public)
-        self.preparer = Preparer(schema, DIALECTS[backend.dialect], ledger.refreshes())
+        self.preparer = Preparer(schema, DIALECTS[backend.dialect], refreshes)
         self._replays = Recent()
         self._catalogs = Catalogs(schema)
 
@@ -113,6 +128,14 @@ class Engine:
         self.retire()
         self.backend.close()
         self.ledger.close()
+
+    def is_current(self) -> bool:
+        """Whether the operator has not said since that the data have changed."""
+        return self.ledger.knows_epoch(self._refreshes) or self.ledger.refreshes() == self._refreshes
+
+    def _require_current(self) -> None:
+        if not self.is_current():
+            raise Refreshed
 
     def retire(self) -> None:
         """Closes what is this engine's alone; another one goes on with the backend and the ledger."""
@@ -136,6 +159,7 @@ class Engine:
         self, user: str, text: str, offset: int, settings: Settings, parameter_types: tuple[SqlType | None, ...]
     ) -> Description:
         """Columns and parameter types, from the text and the policy alone."""
+        self._require_current()
         parameters = tuple((t or UNKNOWN, None) for t in parameter_types)
         with trail.refusals(user, text, self.policy.server.log_text):
             compiled = self.preparer.ready(user, text, offset, settings, parameters).compiled
@@ -150,6 +174,7 @@ class Engine:
         parameters: Parameters,
         format: Literal["text", "json"],
     ) -> Relation:
+        self._require_current()
         ready = self.preparer.ready(user, text, offset, settings, parameters)
         compiled, epsilon = ready.compiled, plain(ready.compiled.epsilon)
         column = (Column("QUERY PLAN", TEXT),)
@@ -205,6 +230,7 @@ class Engine:
         self, user: str, text: str, offset: int, settings: Settings, parameters: Parameters, cancel: Cancel
     ) -> Answer:
         """The statement's rows. Raises `Rejected` before anything is debited, or `Failed` with the debit kept."""
+        self._require_current()
         with trail.statement(user, text, self.policy.server.log_text) as line:
             return self._answer(user, text, offset, settings, parameters, cancel, line)
 
@@ -248,8 +274,11 @@ class Engine:
         return Again(self._serial, notices, replayed)
 
     def recalled(self, user: str, text: str, again: Again) -> bool:
-        """Whether an answer may be given again: not under another policy than it was made under. Writes its line."""
-        if again.serial != self._serial:
+        """Whether an answer may be given again: under the policy and of the data it was made of. Writes its line.
+
+        Also no where that is not known without asking the ledger.
+        """
+        if again.serial != self._serial or not self.ledger.knows_epoch(self._refreshes):
             return False
         trail.answered_again(user, text, self.policy.server.log_text, again.replayed)
         return True

@@ -79,6 +79,20 @@ def debits(request: Request, decision: Decision, statement: str, window: str) ->
     ]
 
 
+def record(debit: Entry, content: str) -> Entry:
+    """That the release of a debit is kept; `content` is the hash of its bytes."""
+    return draft(
+        Kind.RECORD,
+        user=debit.user,
+        account=debit.account,
+        window=debit.window,
+        key=debit.key,
+        statement=debit.statement,
+        reservation=debit.id,
+        content=content,
+    )
+
+
 def settle(rows: Rows, ask: Ask, account: str, shared: bool, bought: Collection[int]) -> Decision:
     """The ask against what is kept. `bought`: releases that the same statement pays for already."""
     kept = [_bought(stored, bought) for stored in shelf.kept(rows, ask.key, account)]
