@@ -151,7 +151,7 @@ CellOutput = CountOutput | SumOutput | MomentOutput
 class Way:
     """How an aggregate is read (see `sharing`): COUNT and SUM from `moments`, or from a cell of their own.
 
-    `every_row`: the argument is never NULL, so its number of values is that of all rows (that meet the condition).
+    `every_row`: no argument is ever NULL, so the number of values is that of all rows (that meet the condition).
     """
 
     aggregate: Aggregate
@@ -230,7 +230,14 @@ def _moment(way: Way, power: tuple[int, int], bound: ContributionBound, norm: No
     argument, second = aggregate.argument, aggregate.second
     if power == (0, 0) and (way.every_row or argument is None):
         return _cell(Cell("moment", None, aggregate.condition, moment=Moment(0, 0, EVERY_ROW)), cells)
-    x = avg_grid(_argument(aggregate), bound, norm)
+    if argument is None:
+        raise Failed("a moment of nothing")
+    if second is not None and way.every_row:  # the same rows for all: of one argument alone, or of both in either order
+        if 0 in power:
+            argument, second, (i, j) = argument if i else second, None, (i + j, 0)
+        elif canonical(second) < canonical(argument):
+            argument, second = second, argument
+    x = avg_grid(argument, bound, norm)
     y = avg_grid(second, bound, norm) if second is not None else None
     moment = Moment(i, j, x, y, _shift(i, j, x, y, most_steps(bound, norm)))
     return _cell(Cell("moment", argument, aggregate.condition, second=second, moment=moment), cells)

@@ -19,6 +19,10 @@ leaves more of a unit with many small values. So moments are taken only where th
 
 COUNT(*) counts the same rows as COUNT(x) where x is never NULL (see `presence`), so it is the n of all such x.
 
+COVAR and CORR read rows where both arguments have a value. Where neither is ever NULL those are all rows, and the
+moments of x and of y in them are the ones that AVG(x) and AVG(y) read: measured once, with n, for all; only that of x y
+is their own. Where either may be NULL the rows differ, and nothing is shared but among the statistics of one pair.
+
 What is read from moments has the clipping of moments. No sensitivity changes: all are those of `plan`, of every cell.
 """
 
@@ -44,6 +48,7 @@ def shared(
     ways = tuple(Way(_as_rows(a, there), every_row=there) for a, there in ((a, _there(a, node)) for a in aggregates))
     counted = {_counted(way) for way in ways if way.aggregate.kind == "count"}
     measured = {_subject(way.aggregate) for way in ways if way.aggregate.kind in _STATISTICS}
+    measured |= {s for way in ways if way.aggregate.kind in _PAIRS and way.every_row for s in _subjects(way.aggregate)}
     if not clips:
         measured |= {
             _subject(way.aggregate)
@@ -58,9 +63,7 @@ def may_share(a: Aggregate, b: Aggregate) -> bool:
     """Whether two aggregates of one release could read a measurement in common: their noise may move together."""
     if _text(a.condition) != _text(b.condition):
         return False
-    if a.kind in _PAIRS or b.kind in _PAIRS:
-        return (_text(a.argument), _text(a.second)) == (_text(b.argument), _text(b.second))
-    return all(each.kind in ("count", "sum", *_STATISTICS) for each in (a, b))
+    return all(each.kind in ("count", "sum", *_STATISTICS, *_PAIRS) for each in (a, b))
 
 
 def may_clip(aggregation: Aggregation, form: Literal["rows", "single", "norm"], bound: ContributionBound) -> bool:
@@ -77,11 +80,14 @@ def may_clip(aggregation: Aggregation, form: Literal["rows", "single", "norm"], 
 
 
 def _there(aggregate: Aggregate, node: Node) -> bool:
-    """Whether the argument has a value in all rows that meet the condition."""
-    if aggregate.argument is None or aggregate.kind not in ("count", "sum", *_STATISTICS):
+    """Whether the argument, or each of two different ones, has a value in all rows that meet the condition."""
+    if aggregate.argument is None or aggregate.kind not in ("count", "sum", *_STATISTICS, *_PAIRS):
+        return False
+    if _text(aggregate.argument) == _text(aggregate.second):
         return False
     asked = _NOTHING if aggregate.condition is None else demanded((aggregate.condition,))
-    return always_there(aggregate.argument, present_in(node) | asked)
+    present = present_in(node) | asked
+    return all(always_there(x, present) for x in (aggregate.argument, aggregate.second) if x is not None)
 
 
 def _as_rows(aggregate: Aggregate, there: bool) -> Aggregate:
@@ -105,6 +111,11 @@ def _better(total: Aggregate, bound: ContributionBound, norm: Norm) -> bool:
 
 def _subject(aggregate: Aggregate) -> tuple[str, str]:
     return _text(aggregate.argument), _text(aggregate.condition)
+
+
+def _subjects(pair: Aggregate) -> tuple[tuple[str, str], ...]:
+    """The two arguments, each as the subject of a statistic of its own."""
+    return tuple((_text(x), _text(pair.condition)) for x in (pair.argument, pair.second))
 
 
 def _counted(way: Way) -> tuple[str, str]:

@@ -42,6 +42,8 @@ TEXTS: dict[str, str] = {
     "shared with nothing to clip": "SELECT city, COUNT(age), SUM(age), COUNT(*), SUM(1) FROM people GROUP BY city",
     "variance by public key": "SELECT shop, VAR_POP(price), STDDEV(amount) FROM visits GROUP BY shop",
     "covariance by public key": "SELECT shop, COVAR_POP(price, amount), CORR(qty, price) FROM visits GROUP BY shop",
+    "moments of pairs": "SELECT shop, COUNT(*), AVG(qty), SUM(price), CORR(qty, price) FROM visits "
+    "WHERE qty IS NOT NULL AND price < 1e9 GROUP BY shop",
     "variance": "SELECT VARIANCE(amount), CORR(amount, price) FROM visits",
     "distinct values": "SELECT COUNT(DISTINCT tag) FROM visits",
     "distinct values by public key": "SELECT shop, COUNT(DISTINCT tag), COUNT(DISTINCT amount) FROM visits GROUP BY 1",

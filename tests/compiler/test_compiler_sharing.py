@@ -53,6 +53,24 @@ def compiled(statement: str) -> Compiled:
         ("SUM(x), AVG(x) FROM t WHERE x BETWEEN -10 AND 10", ["moment COUNT(*)", "moment SUM(x)"]),
         ("COUNT(*), COUNT(x) FROM t WHERE x IS NULL OR x > 3", ["COUNT(*)", "COUNT(x)"]),
         ("COUNT(*), COUNT(uid) FROM t", ["COUNT(*)"]),
+        (
+            "COUNT(*), SUM(x), AVG(k), CORR(x, k), COVAR_POP(k, x) FROM t WHERE x > 3 AND k >= 0",
+            [
+                "moment COUNT(*)", "moment SUM(x)", "moment SUM(k)", "moment SUM(x * x)", "moment SUM(k * k)",
+                "moment SUM(k * x)",
+            ],
+        ),
+        (
+            "AVG(x), COVAR_POP(x, k) FROM t WHERE k >= 0",
+            [
+                "moment COUNT(x)", "moment SUM(x)", "moment COUNT(x, k)", "moment SUM(x)", "moment SUM(k)",
+                "moment SUM(x * k)",
+            ],
+        ),
+        (
+            "COUNT(*), COVAR_POP(x, x) FROM t WHERE x > 3",
+            ["COUNT(*)", "moment COUNT(x, x)", "moment SUM(x)", "moment SUM(x)", "moment SUM(x * x)"],
+        ),
     ],
 )
 def test_what_is_measured(asked: str, measured: list[str]) -> None:
@@ -67,6 +85,9 @@ def test_what_is_measured(asked: str, measured: list[str]) -> None:
         "COUNT(*), COUNT(x), SUM(x), AVG(x) FROM t WHERE x <> 7",
         "COUNT(*), COUNT(f), SUM(COALESCE(f, 0)), AVG(COALESCE(f, 0)) FROM t WHERE x IN (1, 2, 3) OR x > 50",
         "COUNT(*) FILTER (WHERE x > 20), SUM(x) FILTER (WHERE x > 20), AVG(x) FILTER (WHERE x > 20) FROM t",
+        "COUNT(*), AVG(x), SUM(x % 7), CORR(x, x % 7), COVAR_SAMP(x % 7, x), VAR_POP(x % 7) FROM t WHERE x > 3",
+        "COUNT(*), AVG(x), COVAR_POP(x, CASE WHEN x > 50 THEN 1 ELSE 5 END) FROM t",
+        "COUNT(*) FILTER (WHERE x > 20), COVAR_POP(x, x % 7), COVAR_POP(x, x % 7) FILTER (WHERE x > 20) FROM t",
         "SUM(x), COUNT(x), SUM(CASE WHEN x < 10 THEN x END), COUNT(uid) FROM t",
     ],
 )
