@@ -18,6 +18,7 @@ from dpsql.catalog.activity import stopped
 from dpsql.catalog.context import Context
 from dpsql.catalog.database import Database
 from dpsql.catalog.memory import Memory
+from dpsql.catalog.missing import hinted
 from dpsql.catalog.output_types import cast_type, output_types
 from dpsql.catalog.rewrite import Rewritten, parameter_number, rewrite
 from dpsql.catalog.routing import Route, route
@@ -120,7 +121,9 @@ class Catalog:
         tree = self._tree(text)
         types = _parameter_types(tree, parameter_types)
         query = self._rewritten(text, tree, context, (None,) * len(types))
-        return Description(types, _answering(query, _columns(tree, self._visible.database().columns(query))))
+        with hinted(tree, context):
+            columns = self._visible.database().columns(query)
+        return Description(types, _answering(query, _columns(tree, columns)))
 
     def answer(
         self,
@@ -132,7 +135,8 @@ class Catalog:
         """Raises Rejected, 57014 where `cancel` or the time limit stopped it."""
         tree = self._tree(text)
         query = self._rewritten(text, tree, context, [value for _, value in parameters])
-        found = self._visible.database().run(query, self._user, cancel, context.timeout)
+        with hinted(tree, context):
+            found = self._visible.database().run(query, self._user, cancel, context.timeout)
         rows = stopped(found.rows, query.stops, context)
         columns = _answering(query, _columns(tree, found.columns))
         return Relation(columns, tuple(tuple(map(_value, row, columns)) for row in rows))

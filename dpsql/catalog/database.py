@@ -7,6 +7,7 @@ connection or an extension, and holds nothing but the policy's and Postgres's ow
 from __future__ import annotations
 
 import logging
+import re
 import threading
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
@@ -22,7 +23,7 @@ from dpsql.catalog.own import COLUMNS
 from dpsql.catalog.rewrite import Rewritten
 from dpsql.catalog.rows import PERSONAL, Rows, oid_of
 from dpsql.catalog.snapshot import FUNCTION_TEXTS, KEYWORDS, PG_CATALOG, SCHEMAS, CatalogRelation, library, snapshot
-from dpsql.errors import CANCELLED, NOT_SUPPORTED, TOO_COMPLEX, Rejected
+from dpsql.errors import CANCELLED, NOT_SUPPORTED, TOO_COMPLEX, UNDEFINED_COLUMN, Rejected
 from dpsql.remainder.deadlines import Watchdog
 from dpsql.remainder.forms import readable
 from dpsql.remainder.pool import explained
@@ -189,11 +190,21 @@ def _cells(name: str, default: object, rows: Sequence[Mapping[str, object]]) -> 
     return [row.get(name, default) for row in rows]
 
 
+_MISSING = re.compile(
+    r'Referenced column "([^"]{1,63})" not found|does not have a column named "([^"]{1,63})"'
+    r'|^Binder Error: Column "([^"]{1,63})" referenced that exists in the SELECT clause'
+)
+"""What DuckDB says of a column that is not there; the last, where the output has its name."""
+
+
 def _unsupported(error: duckdb.Error) -> Rejected:
     """What Postgres reports too is told as it does: a division by zero, a number out of range, a bad pattern."""
     known = explained(error)
     if isinstance(known, Rejected) and not isinstance(error, duckdb.ConversionException):
         return known
+    missing = _MISSING.search(str(error))
+    if missing is not None:
+        return Rejected(f'column "{missing[1] or missing[2] or missing[3]}" does not exist', sqlstate=UNDEFINED_COLUMN)
     log.info("a catalog query cannot be answered: %s", type(error).__name__)
     return Rejected(
         "this catalog query is not supported",

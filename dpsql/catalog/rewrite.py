@@ -18,6 +18,7 @@ from dpsql.catalog.activity import ACTIVITY, Stops, activity, number, stops
 from dpsql.catalog.context import Context
 from dpsql.catalog.expressions import expression
 from dpsql.catalog.functions import CLOCK, PLAIN, PREFIX, SESSION, STOP, words
+from dpsql.catalog.missing import views
 from dpsql.catalog.own import as_query
 from dpsql.catalog.routing import function_name, is_cte, relation, schema_of
 from dpsql.catalog.session_values import session_value
@@ -175,7 +176,7 @@ def literal(value: WireValue) -> exp.Expr:
 def _source(node: exp.Expr, context: Context) -> exp.Expr:
     match node:
         case exp.Table() if isinstance(node.this, exp.Identifier):
-            return _view(node, context) or _table(node)
+            return _view(node, context) or _table(node, context)
         case exp.Table():
             return _function_source(node)
         case exp.Unnest():
@@ -195,13 +196,14 @@ def _view(node: exp.Table, context: Context) -> exp.Expr | None:
     return as_query(context.views[name]()).subquery(alias=node.alias or name)
 
 
-def _table(node: exp.Table) -> exp.Expr:
+def _table(node: exp.Table, context: Context) -> exp.Expr:
     if is_cte(node):
         return node
     found = relation(node)
     if found is None:
         name = name_of(node.this)
-        raise Rejected(f'relation "{name[:63]}" does not exist', sqlstate=UNDEFINED_TABLE)
+        hint = views(context) if schema_of(node) == OWN_SCHEMA else None
+        raise Rejected(f'relation "{name[:63]}" does not exist', sqlstate=UNDEFINED_TABLE, hint=hint)
     node.set("db", exp.to_identifier(SCHEMAS[found.schema]))
     node.set("catalog", None)
     return node

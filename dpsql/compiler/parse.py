@@ -104,6 +104,8 @@ def _syntax_error(error: SqlglotError, text: str) -> Rejected:
     message = f'syntax error at or near "{near}"' if near else "syntax error"
     top = re.search(r"\bselect\s+top\s*\(?\s*(\d+)", text, re.IGNORECASE)
     hint = f"Write LIMIT {top[1]} at the end." if top is not None else None
+    if re.search(r"\border\s+by\b[^()]*\busing\s*[<>~]", text, re.IGNORECASE):
+        hint = "Write ORDER BY x for USING <, and ORDER BY x DESC for USING >."
     return Rejected(message, sqlstate=SYNTAX, position=position, hint=hint)
 
 
@@ -126,19 +128,26 @@ def refuse(message: str, node: exp.Expr, *, sqlstate: str = NOT_SUPPORTED, hint:
     return Rejected(message, sqlstate=sqlstate, hint=hint, position=position(node))
 
 
+PIVOT_HINT = "One column for each value: AVG(x) FILTER (WHERE k = 'a') AS a, AVG(x) FILTER (WHERE k = 'b') AS b ..."
 _INSTEAD: dict[tuple[type[exp.Expr], str], str] = {
     (exp.Table, "sample"): "Chance cannot choose rows here. Ask of all rows: the answer's noise is known.",
     (exp.Table, "only"): "Leave ONLY out: the rows of all parts of a table are asked.",
-    (exp.Distinct, "on"): "Which row of a group comes first is no aggregate. Write GROUP BY with MIN(x) or MAX(x).",
+    (
+        exp.Distinct,
+        "on",
+    ): "Which row of a group comes first is no aggregate. Write GROUP BY with MIN(x) or MAX(x); over GROUP BY, "
+    "DISTINCT ON works.",
     (exp.Star, "except_"): "Name the columns that you want.",
+    **{(kind, "pivots"): PIVOT_HINT for kind in (exp.Table, exp.Subquery)},
 }
+_WORDS = {"on": "DISTINCT ON", "pivots": "PIVOT", "sample": "TABLESAMPLE"}
 
 
 def only(node: exp.Expr, *allowed: str) -> None:
     """Refuses a node that carries an argument its caller does not read: nothing is silently ignored."""
     for key, value in node.args.items():
         if value and key not in allowed and key not in ("this", "_type"):
-            word = key.strip("_").replace("_", " ").upper()
+            word = _WORDS.get(key) or key.strip("_").replace("_", " ").upper()
             raise refuse(f"{word} is not supported here.", node, hint=_INSTEAD.get((type(node), key)))
 
 

@@ -6,6 +6,7 @@ Decides words and SQLSTATE only; a verb that is not listed here is a syntax erro
 from __future__ import annotations
 
 from dpsql.compiler.kinds import Unsupported
+from dpsql.compiler.parse import PIVOT_HINT
 from dpsql.compiler.reader import Reader
 from dpsql.errors import NOT_PERMITTED, NOT_SUPPORTED
 
@@ -52,7 +53,7 @@ _ELSEWHERE = {
     "desc": "Columns, bounds and values: SELECT * FROM information_schema.columns, or \\d+ in psql.",
     "summarize": "Ask for the aggregates themselves, such as SELECT COUNT(*), AVG(x) FROM t.",
     "from": "Write SELECT ... FROM ...",
-    "pivot": "Write SELECT ... GROUP BY ... with SUM(CASE ...).",
+    "pivot": PIVOT_HINT,
     "unpivot": "Write SELECT ... UNION ALL SELECT ...",
 }
 _SELECT_HINT = "Ask with SELECT, look with SHOW and EXPLAIN."

@@ -176,10 +176,26 @@ def _measured(node: exp.Expr, kind: str, context: Context, known: Narrowed) -> E
     if isinstance(argument, Lit) and argument.type.kind is Kind.UNKNOWN:
         argument = context.coerce(argument, NUMERIC, node)
     if not argument.type.is_number:
-        raise refuse(f"{kind.upper()} takes numbers, not {argument.type}", node, sqlstate=TYPE_MISMATCH)
+        hint = _numbers_of(argument, node, kind)
+        raise refuse(f"{kind.upper()} takes numbers, not {argument.type}", node, sqlstate=TYPE_MISMATCH, hint=hint)
     if not argument.domain.bounded:
         raise _unbounded(node, argument, kind)
     return argument
+
+
+def _numbers_of(argument: Expr, node: exp.Expr, kind: str) -> str | None:
+    """What to write instead of the sum or average of what is no number."""
+    x = node.sql("postgres", comments=False)
+    if argument.type.is_time and kind == "avg" and len(x) <= 100:
+        return f"Write to_timestamp(AVG(EXTRACT(epoch FROM {x}))), or MEDIAN({x})."
+    if argument.type.kind is Kind.BOOL and len(x) <= 100:
+        share = f"COUNT(*) FILTER (WHERE {x})"
+        return f"Write {share} * 1.0 / COUNT(*) for the share." if kind == "avg" else f"Write {share}."
+    if argument.type.kind is Kind.TEXT and len(x) <= 100:
+        return (
+            f"Write {kind.upper()}(LEAST(GREATEST(TRY_CAST({x} AS double precision), 0), 100)), with bounds of yours."
+        )
+    return None
 
 
 def _distinct(node: exp.Distinct, kind: str) -> Rejected:

@@ -93,7 +93,12 @@ def parameter_index(node: exp.Parameter) -> int:
     """The 0-based index of `$n`."""
     text = str(node.this.this) if isinstance(node.this, exp.Literal) else ""
     if not text.isdigit() or not 1 <= int(text) <= 65_535:
-        raise refuse("parameters are written $1, $2, ...", node, sqlstate="42P02")
+        hint = (
+            "Write ABS(x) for @ x."
+            if isinstance(node.this, exp.Expr) and not isinstance(node.this, exp.Literal)
+            else None
+        )
+        raise refuse("parameters are written $1, $2, ...", node, sqlstate="42P02", hint=hint)
     return int(text) - 1
 
 

@@ -43,7 +43,8 @@ def rewrite(select: exp.Select, grouping: Grouping) -> exp.Select:
     grouping.refused = bool(problems.found)
     outputs = {output_name(e) for e in select.expressions}
     found = [_caught(problems, e, partial(_projection, e, grouping), grouping) for e in select.expressions]
-    result = exp.Select(expressions=[e for e in found if e is not None])
+    made = [_nothing(e) if f is None else f for e, f in zip(select.expressions, found, strict=True)]
+    result = exp.Select(expressions=made)
     result.set("from_", exp.From(this=exp.Table(this=exp.to_identifier(grouping.relation, quoted=True))))
     having = select.args.get("having")
     if grouping.sets and group is not None:
@@ -51,19 +52,41 @@ def rewrite(select: exp.Select, grouping: Grouping) -> exp.Select:
     if having is not None:
         condition = _caught(problems, having.this, partial(_rewritten, having.this, grouping, frozenset()), grouping)
         result.set(*("having", exp.Having(this=condition)) if grouping.sets else ("where", exp.Where(this=condition)))
-    if select.args.get("distinct") is not None:
-        result.set("distinct", exp.Distinct())
+    distinct = select.args.get("distinct")
+    if distinct is not None:
+        on = distinct.args.get("on")
+        keys = [] if on is None else on.expressions if isinstance(on, exp.Tuple) else [on]
+        kept = [problems.catch(partial(_first_of, each, grouping, frozenset(outputs))) for each in keys]
+        result.set("distinct", exp.Distinct(on=exp.Tuple(expressions=kept) if kept else None))
     for key in ("order", "qualify", "windows"):
         part = select.args.get(key)
         if isinstance(part, list) and part:
             result.set(key, [problems.catch(partial(_rewritten, p, grouping, frozenset())) for p in part])
         elif isinstance(part, exp.Expr):
             aliases = frozenset(outputs) if key == "order" else frozenset()
+            part = _named_outputs(part, select, grouping.context.fields) if key == "qualify" else part
             result.set(key, problems.catch(partial(_rewritten, part, grouping, aliases)))
     for key in ("limit", "offset"):
         if select.args.get(key) is not None:
             result.set(key, select.args[key].copy())
+    if problems.found and grouping.above is not None:
+        problems.catch(partial(grouping.above, _known_parts(result)))
     problems.check()
+    return result
+
+
+def _nothing(node: exp.Expr) -> exp.Expr:
+    """In place of an output column that was refused: the others keep their ordinals, and its name stands."""
+    return exp.Alias(this=exp.Null(), alias=exp.to_identifier(output_name(node), quoted=True))
+
+
+def _known_parts(result: exp.Select) -> exp.Select:
+    """The query without the clauses that were refused."""
+    for key, part in list(result.args.items()):
+        if isinstance(part, list):
+            result.set(key, [each for each in part if each is not None])
+        elif isinstance(part, exp.Where | exp.Having) and part.this is None:
+            result.set(key, None)
     return result
 
 
@@ -73,7 +96,8 @@ def _only_known(select: exp.Select) -> None:
         "qualify", "windows", "with_", "kind",
     )  # fmt: skip
     if select.args.get("distinct") is not None:
-        only(select.args["distinct"])
+        grouped = select.args.get("group") is not None
+        only(select.args["distinct"], *(("on",) if grouped else ()))
 
 
 def _caught(problems: Problems, node: exp.Expr, part: Callable[[], T], grouping: Grouping) -> T | None:
@@ -83,6 +107,26 @@ def _caught(problems: Problems, node: exp.Expr, part: Callable[[], T], grouping:
     if len(problems.found) > before:
         problems.found += unknown_columns(node, grouping.context.fields, grouping.context.outer)
     return made
+
+
+def _first_of(node: exp.Expr, grouping: Grouping, outputs: frozenset[str]) -> exp.Expr:
+    """A key of DISTINCT ON: a name or ordinal of an output column, as in ORDER BY, or an expression."""
+    node = unwrap(node)
+    is_output = _is_alias(node, outputs) or (isinstance(node, exp.Literal) and not node.is_string)
+    return node.copy() if is_output else _rewritten(node, grouping, outputs)
+
+
+def _named_outputs(part: exp.Expr, select: exp.Select, fields: tuple[Field, ...]) -> exp.Expr:
+    """QUALIFY with the names of output columns written out; an input column of the same name wins."""
+    known = {f.name for f in fields}
+    named = {e.alias: e.this for e in select.expressions if isinstance(e, exp.Alias) and e.alias not in known}
+
+    def meant(node: exp.Expr) -> exp.Expr:
+        bare = isinstance(node, exp.Column) and not node.args.get("table")
+        found = named.get(name_of(node.this)) if bare else None
+        return node if found is None else exp.Paren(this=found.copy())
+
+    return part.transform(meant)
 
 
 def has_aggregates(select: exp.Select) -> bool:

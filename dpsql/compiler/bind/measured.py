@@ -30,7 +30,8 @@ class Grouping:
     """A grouped query in the making. `relation`: the name of the released relation that it will read.
 
     `sets`: ROLLUP, CUBE or GROUPING SETS, computed by summing the cells of the finest grouping. `refused`: a key is.
-    `pairs`: the aggregates whose covariance error bars read.
+    `pairs`: the aggregates whose covariance error bars read. `above` raises what is wrong with the query over the
+    released relation; asked where the query is refused anyway.
     """
 
     source: Source
@@ -47,6 +48,7 @@ class Grouping:
     aggregates: list[Aggregate] = field(default_factory=list)
     places: dict[tuple[object, ...], int] = field(default_factory=dict)
     pairs: list[tuple[int, int]] = field(default_factory=list)
+    above: Callable[[exp.Select], object] | None = None
 
 
 def aggregation(grouping: Grouping, max_groups: int | None, max_rows_per_group: int | None) -> Aggregation:

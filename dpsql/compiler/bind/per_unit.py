@@ -62,8 +62,9 @@ def resolution_of(argument: Expr) -> Fraction:
 
 
 def per_unit(select: exp.Select, source: Source, context: Context, numbers: Numbers) -> Source | None:
-    """The private relation of a grouped query whose keys determine the unit; None where they do not."""
-    if source.unit is None or select.args.get("group") is None:
+    """The private relation of a grouped or DISTINCT query whose keys determine the unit; None where they do not."""
+    distinct = select.args.get("distinct") is not None and not any(e.is_star for e in select.expressions)
+    if source.unit is None or not (select.args.get("group") is not None or distinct):
         return None
     problems = Problems()
     found = [problems.catch(partial(bind, node, context)) for node in key_nodes(select, context.fields)]
@@ -82,7 +83,22 @@ def per_unit(select: exp.Select, source: Source, context: Context, numbers: Numb
                 hint="Which rows come first depends on other people's rows.",
             )
     only(select, "expressions", "from_", "joins", "where", "group", "having", "order", "with_", "distinct", "kind")
+    _check_distinct(select, keys, context)
     return _Grouped(source, context, numbers, keys).build(select)
+
+
+def _check_distinct(select: exp.Select, keys: list[Expr], context: Context) -> None:
+    """DISTINCT says nothing where all keys are shown; elsewhere it would merge rows of different units."""
+    distinct = select.args.get("distinct")
+    plain = [e.unalias() for e in select.expressions if e.find(exp.AggFunc) is None] if distinct is not None else []
+    shown = {canonical(bind(node, context)) for node in plain if not node.is_star}
+    if distinct is not None and (distinct.args.get("on") or any(canonical(key) not in shown for key in keys)):
+        raise refuse(
+            "DISTINCT over one row per unit merges rows of different units",
+            select,
+            sqlstate=NOT_PERMITTED,
+            hint="Leave it out, and count values around the subquery: COUNT(DISTINCT n).",
+        )
 
 
 def determine_unit(keys: list[Expr], source: Source) -> bool:

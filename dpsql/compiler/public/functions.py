@@ -14,6 +14,7 @@ from sqlglot import exp
 
 from dpsql.compiler.public.coerce import PREFERRED, cast, category, implicit, name_of, numeric_text
 from dpsql.compiler.public.function_table import TABLE
+from dpsql.compiler.public.refuse import JSON_HINT
 from dpsql.compiler.public.scope import position_of
 from dpsql.compiler.public.term import Term, join_terms
 from dpsql.errors import UNDEFINED_FUNCTION, Rejected
@@ -79,6 +80,8 @@ def choose(name: str, overloads: Sequence[Overload], kinds: Sequence[Kind], wher
         hint = "No function matches the given name and argument types. You might need to add explicit type casts."
         if name == "round":
             hint = "Numbers of digits exist for numeric only: ROUND(CAST(x AS numeric), 2)."
+        elif "json" in name:
+            hint = JSON_HINT
         text = f"function {name}({given}) does not exist"
         raise Rejected(text, sqlstate=UNDEFINED_FUNCTION, position=position_of(where), hint=hint)
     for score in (_exact, _preferred):

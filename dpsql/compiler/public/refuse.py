@@ -7,17 +7,39 @@ from sqlglot import exp
 from dpsql.compiler.public.scope import position_of
 from dpsql.errors import NOT_SUPPORTED, Rejected
 
+JSON_HINT = "Ask for rows and columns: clients make JSON of them; `dpsql query --format json` does."
+
 
 def only(node: exp.Expr, *allowed: str) -> None:
     """Raises if `node` has any argument beyond `allowed`: an unknown option must never be dropped silently."""
     for name, value in node.args.items():
         if value not in (None, False, [], "") and name not in allowed:
-            what = f"{name.replace('_', ' ').strip().upper()} in {_label(node)}"
-            raise Rejected(f"{what} is not supported", sqlstate=NOT_SUPPORTED, position=position_of(node))
+            what = name.replace("_", " ").strip().upper()
+            what = what if isinstance(node, exp.LimitOptions) else f"{what} in {_label(node)}"
+            raise Rejected(
+                f"{what} is not supported",
+                sqlstate=NOT_SUPPORTED,
+                position=position_of(node),
+                hint=_INSTEAD.get((type(node), name)),
+            )
+
+
+_INSTEAD: dict[tuple[type[exp.Expr], str], str] = {
+    (
+        exp.LimitOptions,
+        "with_ties",
+    ): "Write QUALIFY RANK() OVER (ORDER BY x DESC) <= 10 in the place of FETCH FIRST 10.",
+    (
+        exp.LimitOptions,
+        "percent",
+    ): "Write QUALIFY PERCENT_RANK() OVER (ORDER BY x DESC) < 0.1 for the first 10 percent.",
+}
 
 
 def unsupported(node: exp.Expr) -> Rejected:
-    return Rejected(f"{_label(node)} is not supported here", sqlstate=NOT_SUPPORTED, position=position_of(node))
+    hint = JSON_HINT if "json" in node.key or "json" in _label(node) else None
+    message = f"{_label(node)} is not supported here"
+    return Rejected(message, sqlstate=NOT_SUPPORTED, position=position_of(node), hint=hint)
 
 
 def _label(node: exp.Expr) -> str:

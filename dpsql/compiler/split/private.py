@@ -6,6 +6,7 @@ them for the query around it. Equal aggregations of a statement are one release,
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 
@@ -25,10 +26,11 @@ from dpsql.compiler.cautions import doubts
 from dpsql.compiler.facts import narrowed
 from dpsql.compiler.parse import name_of, only, refuse
 from dpsql.compiler.problems import Problems
+from dpsql.compiler.public import translate
 from dpsql.compiler.public.names import output_name
 from dpsql.compiler.refused import rest_of, stand_in
 from dpsql.compiler.renumber import renumber
-from dpsql.compiler.split.released import as_source, released_query, scalar
+from dpsql.compiler.split.released import as_source, constants, released_query, scalar
 from dpsql.compiler.split.state import Names, Result, Split
 from dpsql.compiler.walk import derived_relations, larger_than
 from dpsql.errors import NOT_PERMITTED, TOO_COMPLEX, UNDEFINED_COLUMN, Failed, Rejected
@@ -78,6 +80,7 @@ def private_select(
         relation=f"_r{len(state.aggregations)}",
         subquery=lambda query: released_query(query, names, state),
     )
+    grouping.above = partial(_above, grouping, state)
     state.aggregations.append(PENDING)
     index = len(state.aggregations) - 1
     tree = rewrite(select, grouping)
@@ -95,6 +98,14 @@ def private_select(
     state.relations[grouping.relation] = released_columns(made)
     state.doubts[index] = doubts(source, grouping.key_exprs, state.schema)
     return tree
+
+
+def _above(grouping: Grouping, state: Split, tree: exp.Select) -> None:
+    """Raises what is wrong with the public part of a query that is refused already, of which nothing else is kept."""
+    columns = released_columns(aggregation(grouping, state.max_groups, state.max_rows_per_group))
+    relations = {**state.relations, grouping.relation: columns}
+    with suppress(Failed):
+        translate(constants(tree, state), relations, state.schema.policy.timezone)
 
 
 def what_else(

@@ -43,9 +43,16 @@ def released_query(node: exp.Expr, names: Names, state: Split) -> exp.Query:
             "A subquery over private rows must aggregate them here.",
             node,
             sqlstate=NOT_PERMITTED,
-            hint="Use an aggregate in the subquery, or join on the unit column instead of IN or EXISTS.",
+            hint=_counted(node),
         )
     return result
+
+
+def _counted(node: exp.Expr) -> str:
+    """What to ask instead of rows of a subquery."""
+    if isinstance(node.parent, exp.Exists):
+        return "Whether a row is there tells of one unit. Count, and compare with more than the noise: COUNT(*) > 20."
+    return "Use an aggregate in the subquery, or join on the unit column instead of IN or EXISTS."
 
 
 def _correlated(node: exp.Expr, error: Rejected) -> Rejected | None:

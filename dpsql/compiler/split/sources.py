@@ -7,6 +7,7 @@ apart once, however often it is named.
 from __future__ import annotations
 
 from dataclasses import replace
+from difflib import get_close_matches
 
 from sqlglot import exp
 
@@ -15,6 +16,7 @@ from dpsql.compiler.bind.units import scan
 from dpsql.compiler.local_model import COUNTS
 from dpsql.compiler.parse import name_of, only, parse, refuse
 from dpsql.compiler.problems import FollowUp
+from dpsql.compiler.split.series import written_out
 from dpsql.compiler.split.state import Names, Result, Split, count
 from dpsql.errors import UNDEFINED_TABLE, Rejected
 from dpsql.policy.schema import SchemaTable
@@ -23,6 +25,9 @@ from dpsql.types import Column
 
 def item_of(item: exp.Expr, names: Names, state: Split) -> exp.Expr | Source:
     """A FROM item: private rows, or a public table expression."""
+    values = written_out(item, state)
+    if values is not None:
+        return values
     match item:
         case exp.Table():
             return _table(item, names, state)
@@ -50,7 +55,8 @@ def item_of(item: exp.Expr, names: Names, state: Split) -> exp.Expr | Source:
 def _table(item: exp.Table, names: Names, state: Split) -> exp.Expr | Source:
     only(item, "alias", "db", "catalog")
     if not isinstance(item.this, exp.Identifier):
-        raise refuse("Table functions are not supported in FROM.", item, sqlstate="42883")
+        hint = "FROM takes generate_series and unnest of constants, tables and views of the policy, and subqueries."
+        raise refuse("This function is not supported in FROM.", item, sqlstate="42883", hint=hint)
     name, schema_name = name_of(item.this), name_of(item.args.get("db"))
     alias, counts = item.args.get("alias"), bool(item.this.meta.get(COUNTS))
     if not schema_name and name in names and not counts:
@@ -89,12 +95,15 @@ def _table(item: exp.Table, names: Names, state: Split) -> exp.Expr | Source:
 
 
 def _no_table(name: str, item: exp.Expr, state: Split) -> Rejected:
-    visible = sorted(n for n in state.schema.tables if state.tables is None or n in state.tables)
+    known = (*state.schema.tables, *state.schema.policy.views)
+    visible = sorted(n for n in known if state.tables is None or n in state.tables)
+    close = get_close_matches(name, visible, n=1)
+    perhaps = f'Perhaps you meant "{close[0]}". ' if close else ""
     return refuse(
         f'relation "{name}" does not exist',
         item,
         sqlstate=UNDEFINED_TABLE,
-        hint=f"Tables of this dataset: {', '.join(visible) or 'none'}.",
+        hint=f"{perhaps}Tables of this dataset: {', '.join(visible) or 'none'}.",
     )
 
 
