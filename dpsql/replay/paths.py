@@ -76,16 +76,22 @@ def shortest(ranges: Ranges, wanted: Sequence[Set]) -> list[Path | None]:
     searches = [_rising(ranges.forward)]
     if ranges.exact and len(ranges.exact) * len(wanted) <= MAX_SEARCH:
         searches.append(_any_way(ranges.exact))
-    if ranges.growing:
-        searches.append(_exchanging(ranges.forward, ranges.growing))
-        mirrored = [_mirrored(cell) for cell in ranges.growing]
-        forward: dict[Position, list[Cell]] = {}
-        for cells in ranges.forward.values():
-            for cell in map(_mirrored, cells):
-                forward.setdefault(cell[0], []).append(cell)
-        searches.append(_facing(_exchanging(forward, mirrored)))
+    growing = _near(ranges.growing, wanted)
+    if growing:
+        near = _near((cell for cells in ranges.forward.values() for cell in cells), wanted)
+        searches.append(_exchanging(near, growing))
+        searches.append(_facing(_exchanging(map(_mirrored, near), map(_mirrored, growing))))
     found = ([search(asked) for search in searches] for asked in wanted)
     return [min((p for p in paths if p is not None), key=lambda p: p.weight, default=None) for paths in found]
+
+
+def _near(cells: Iterable[Cell], wanted: Sequence[Set]) -> list[Cell]:
+    """Those that do not reach beyond all that is asked."""
+    asked = [each for each in wanted if each]
+    if not asked:
+        return []
+    least, most = min(each[0][0] for each in asked), max(each[-1][1] for each in asked)
+    return [cell for cell in cells if least <= cell[0] and cell[1] <= most]
 
 
 Search = Callable[[Set], Path | None]
@@ -113,11 +119,9 @@ def _any_way(cells: Iterable[Cell]) -> Search:
     return lambda asked: _joined(asked, lambda low, high: lambda node: iter(edges.get(node[0], ())))
 
 
-def _exchanging(forward: dict[Position, list[Cell]], growing: Iterable[Cell]) -> Search:
+def _exchanging(cells: Iterable[Cell], growing: Iterable[Cell]) -> Search:
     """Ranges side by side, or one in exchange for a shorter one of the same beginning, all within what is asked."""
-    chains: dict[Position, list[Cell]] = {}
-    for cell in growing:
-        chains.setdefault(cell[0], []).append(cell)
+    forward, chains = _by_beginning(cells), _by_beginning(growing)
     entries: dict[Position, list[tuple[Cell, int]]] = {}
     for chain in chains.values():
         chain.sort(key=lambda cell: cell[1])
@@ -141,6 +145,13 @@ def _exchanging(forward: dict[Position, list[Cell]], growing: Iterable[Cell]) ->
         return of
 
     return lambda asked: _joined(asked, moves)
+
+
+def _by_beginning(cells: Iterable[Cell]) -> dict[Position, list[Cell]]:
+    found: dict[Position, list[Cell]] = {}
+    for cell in cells:
+        found.setdefault(cell[0], []).append(cell)
+    return found
 
 
 def _mirrored(cell: Cell) -> Cell:

@@ -3,54 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from decimal import Decimal
 from pathlib import Path
-from random import Random
 
 import pytest
 from replay_cases import Shop, opened, write
+from workload_cases import ASKS, Clips, paid, zipf
 
 from dpsql.ledger import Kind
-from dpsql.replay.derive import choose
-from dpsql.replay.recipe import Axis, Kin, Measured, Shape
-
-VALUES, ASKS, REUSE = 100, 5_000, 3.0
-COUNT = Measured("count", True, True, 1.0)
-
-
-def zipf(asks: int, values: int) -> list[tuple[int, int]]:
-    """Ranges [a, b), of which the i-th most frequent comes up in proportion to 1/i."""
-    random = Random(20240)
-    ranges = [(a, b) for a in range(values) for b in range(a + 1, values + 1)]
-    random.shuffle(ranges)
-    return random.choices(ranges, [1 / (i + 1) for i in range(len(ranges))], k=asks)
-
-
-def paid(workload: list[tuple[int, int]], *, exact: bool) -> int:
-    """How many of the ranges are measured, all at one price."""
-    stored: list[tuple[int, Shape]] = []
-    for low, high in dict.fromkeys(workload):  # the same one again is a replay
-        axis = Axis("age", ((-1, VALUES + 1),), (((low, high),),))
-        shape = Shape("family", (axis,), (COUNT,), exact, Decimal(1))
-        if choose(Kin(shape, (REUSE**2,)), stored) is None:
-            stored.append((len(stored), shape))
-    return len(stored)
 
 
 def test_zipf_of_ranges() -> None:
     """One row a unit, as in a table of people: at most a third of what distinct ranges cost."""
-    workload = zipf(ASKS, VALUES)
-    distinct, cost = len(set(workload)), paid(workload, exact=True)
-    print(f"{ASKS} ranges, {distinct} distinct: {cost} measured, {cost / distinct:.3f} of exact-match caching")
+    _check(100, "never")
+
+
+@pytest.mark.parametrize("values", [24, pytest.param(50, marks=pytest.mark.slow)])
+def test_zipf_where_clipping_may_bind(values: int) -> None:
+    """Of totals of one group, by ranges side by side and by exchange: at most a third too."""
+    _check(values, "totals")
+
+
+def _check(values: int, clips: Clips) -> None:
+    workload = zipf(ASKS, values)
+    distinct, (cost, _) = len(set(workload)), paid(workload, values, clips)
+    print(f"{ASKS} ranges of {values}, {distinct} distinct: {cost} measured, {cost / distinct:.3f} of exact matches")
     assert cost <= distinct / 3
-
-
-def test_zipf_where_clipping_may_bind() -> None:
-    """By unions alone it is less, but never more than each distinct range once."""
-    workload = zipf(1_000, VALUES)
-    distinct, cost = len(set(workload)), paid(workload, exact=False)
-    print(f"1000 ranges by unions alone, {distinct} distinct: {cost} measured, {cost / distinct:.3f}")
-    assert cost < distinct
 
 
 @pytest.fixture
