@@ -110,7 +110,8 @@ def chosen(histogram: Histogram, scores: list[int], draws: np.random.Generator) 
         np.argmax(np.array(scores) + draws.exponential(histogram.mechanism.scale, (300, bins.size)), axis=1)
         for _ in range(ANSWERS // 300)
     ]
-    return np.array(points)[np.concatenate(places)]
+    made: npt.NDArray[np.float64] = np.array(points)[np.concatenate(places)]
+    return made
 
 
 @cache
