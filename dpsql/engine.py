@@ -22,7 +22,7 @@ from dpsql.backends.inspect import inspect
 from dpsql.backends.slots import slotted
 from dpsql.catalog.catalog import Catalog, Catalogs
 from dpsql.compiler import Compiled, advice, explain
-from dpsql.compiler.emit import DIALECTS
+from dpsql.compiler.emit import dialect_of
 from dpsql.compiler.plan import PlannedRelease, with_released_keys
 from dpsql.compiler.public import Remainder
 from dpsql.errors import CHANGED, Rejected
@@ -120,7 +120,8 @@ class Engine:
         self._refreshes = refreshes
         public = {name: t.rows for name, t in {**schema.tables, **schema.responses}.items() if t.rows is not None}
         self.pool = Pool(public)
-        self.preparer = Preparer(schema, DIALECTS[backend.dialect], refreshes)
+        self._dialect = dialect_of(backend.dialect, backend.folding)
+        self.preparer = Preparer(schema, self._dialect, refreshes)
         self._replays = Recent()
         self._catalogs = Catalogs(schema)
 
@@ -179,7 +180,7 @@ class Engine:
         compiled, epsilon = ready.compiled, plain(ready.compiled.epsilon)
         column = (Column("QUERY PLAN", TEXT),)
         if format == "json":
-            made = explain.as_json(compiled, epsilon, self.backend.dialect)
+            made = explain.as_json(compiled, epsilon, self._dialect)
             made["keys"] = {p.id: ask.key for p, ask in zip(ready.paid, ready.asks, strict=True)}
             made["replay"] = self._foreseen(user, ready)
             made["advice"] = advice.as_json(advice.advise(compiled, self.policy.privacy))

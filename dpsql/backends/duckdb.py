@@ -102,6 +102,10 @@ class DuckdbBackend:
         return "duckdb"
 
     @property
+    def folding(self) -> None:
+        return None
+
+    @property
     def immutable(self) -> bool:
         return True
 

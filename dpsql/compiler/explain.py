@@ -9,7 +9,7 @@ from typing import Any
 from dpsql.compiler import Compiled
 from dpsql.compiler.algebra import Aggregate
 from dpsql.compiler.cells import ONE, CellOutput, aggregate_name, cells_of
-from dpsql.compiler.emit import DIALECTS, emit, emit_histogram
+from dpsql.compiler.emit import Dialect, emit, emit_histogram
 from dpsql.compiler.histograms import Histogram, HistogramOutput
 from dpsql.compiler.plan import Measurement, PlannedRelease
 from dpsql.dp.mechanisms import DiscreteGaussian, DiscreteLaplace, Mechanism
@@ -18,7 +18,7 @@ from dpsql.dp.sensitivity import L1, L2, Sensitivity
 from dpsql.types import Cost
 
 
-def as_json(compiled: Compiled, epsilon: str, dialect: str) -> dict[str, Any]:
+def as_json(compiled: Compiled, epsilon: str, dialect: Dialect) -> dict[str, Any]:
     """The stable interface: price, remainder and releases (see docs/explain.md)."""
     return {
         "price": _price(compiled, epsilon),
@@ -37,7 +37,7 @@ def _price(compiled: Compiled, epsilon: str) -> dict[str, float]:
     }
 
 
-def _entries(release: PlannedRelease, compiled: Compiled, dialect: str) -> Iterator[dict[str, Any]]:
+def _entries(release: PlannedRelease, compiled: Compiled, dialect: Dialect) -> Iterator[dict[str, Any]]:
     """A release's cells, and each of its histograms: every query that the backend is asked."""
     if release.has_cells or release.free:
         yield _cells(release, compiled, dialect)
@@ -59,14 +59,14 @@ def _ids(release: PlannedRelease) -> list[str]:
     return [*cells, *(f"{release.id}h{h.number}" for h in release.histograms)]
 
 
-def _histogram(release: PlannedRelease, histogram: Histogram, compiled: Compiled, dialect: str) -> dict[str, Any]:
+def _histogram(release: PlannedRelease, histogram: Histogram, compiled: Compiled, dialect: Dialect) -> dict[str, Any]:
     """`sensitivity` is of the weights in `h`, `score_sensitivity` of what the mechanism sees."""
     bins = histogram.choice.bins.size
     return {
         "id": f"{release.id}h{histogram.number}",
         "kind": "histogram",
         **_common(release, compiled),
-        "backend_sql": emit_histogram(release, histogram, DIALECTS[dialect], {}),
+        "backend_sql": emit_histogram(release, histogram, dialect, {}),
         "keys": {
             "names": [*(key.name for key in release.keys), "bin"],
             "kind": "public" if release.public else "private",
@@ -93,13 +93,13 @@ def _loss(cost: Cost) -> dict[str, float]:
     return {"rho": float(amount(cost.rho)), "epsilon": float(amount(cost.epsilon))}
 
 
-def _cells(release: PlannedRelease, compiled: Compiled, dialect: str) -> dict[str, Any]:
+def _cells(release: PlannedRelease, compiled: Compiled, dialect: Dialect) -> dict[str, Any]:
     chosen = sum((cost_of(h.mechanism, h.scores) for h in release.histograms), Cost())
     made: dict[str, Any] = {
         "id": release.id,
         "kind": "cells",
         **_common(release, compiled),
-        "backend_sql": emit(release, DIALECTS[dialect], {}),
+        "backend_sql": emit(release, dialect, {}),
         "keys": {
             "names": [key.name for key in release.keys],
             "kind": "public" if release.public else "private",

@@ -133,7 +133,8 @@ class Emitter:
         if pattern is None:
             return "CAST(NULL AS BOOLEAN)"
         escape = " ESCAPE '\\'" if "\\" in str(pattern) else ""
-        return f"({self.value(subject)} {op.upper()} {text(str(pattern))}{escape})"
+        value = self.dialect.folded(self.value(subject)) if op == "ilike" else self.value(subject)
+        return f"({value} {op.upper()} {text(str(pattern))}{escape})"
 
     def comparable(self, parts: tuple[Expr, ...]) -> list[str]:
         """Expressions of one family in one representation, so that no comparison needs a cast that could fail."""

@@ -11,7 +11,10 @@ from dpsql.types import SqlType
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """What differs between backends. `read`: a stored column as the algebra sees it."""
+    """What differs between backends. `read`: a stored column as the algebra sees it.
+
+    `folding`: the collation in which text changes case, where it is not the one that text has.
+    """
 
     name: Literal["duckdb", "postgres"]
     double: str
@@ -24,6 +27,11 @@ class Dialect:
     binned: Callable[[str, str, str], str]
     seconds_after: Callable[[str, str], str]
     canonical_number: Callable[[str, SqlType], str]
+    folding: str | None = None
+
+    def folded(self, text: str) -> str:
+        """A text whose case is to be changed, or not told."""
+        return text if self.folding is None else f'({text} COLLATE pg_catalog."{self.folding}")'
 
 
 def local_timestamp(name: str) -> str:

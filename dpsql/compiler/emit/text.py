@@ -26,7 +26,8 @@ def text_function(emitter: Emitter, call: Call) -> str:
     rest = [emitter.value(arg) for arg in call.args[1:]]
     match call.op:
         case "lower" | "upper":
-            return f"{call.op.upper()}({emitter.value(first)})"
+            changed = f"{call.op.upper()}({emitter.dialect.folded(emitter.value(first))})"
+            return changed if emitter.dialect.folding is None else _collated(emitter, changed)
         case "trim" | "ltrim" | "rtrim":
             name = "BTRIM" if call.op == "trim" and emitter.dialect.name == "postgres" else call.op.upper()
             return f"{name}({emitter.value(first)}, {rest[0]})"
