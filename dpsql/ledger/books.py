@@ -41,6 +41,7 @@ class Books:
 
     first: Entry | None = None
     last: Row | None = None
+    dataset_spent: Cost = _FREE
     accounts: dict[str, Cost] = field(default_factory=dict)
     grants: dict[str, tuple[Grant, ...]] = field(default_factory=dict)
     accepted: set[str] = field(default_factory=set)
@@ -60,10 +61,6 @@ class Books:
     def at(self) -> int:
         """The time of the last entry."""
         return self.last[1] if self.last else 0
-
-    @property
-    def dataset_spent(self) -> Cost:
-        return Cost(*_dataset_total(self.last)) if self.last else _FREE
 
     def spent(self, account: str) -> Cost:
         return self.accounts.get(account, _FREE)
@@ -92,6 +89,8 @@ class Books:
             raise LedgerError(f"entry {row[0]} does not follow from the one before: {problem}")
         self.first = self.first or from_row(row)
         self.last = row
+        if kind in _COSTING:
+            self.dataset_spent = Cost(*dataset)
         self.rho_gated = self.rho_gated or row[10] == "rho"
         self._take(row, kind, account)
 
@@ -139,24 +138,21 @@ class Books:
 
     def totals(self, kind: Kind, account: str, cost: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """The account's and the dataset's spending (epsilon, rho, delta) after an entry."""
-        known, dataset = self.spent(account), _dataset_total(self.last)
-        epsilon, rho, delta = cost
-        before = (known.epsilon, known.rho, known.delta)
-        account_total = (known.epsilon + epsilon, known.rho + rho, known.delta + delta)
-        dataset_total = (dataset[0] + epsilon, dataset[1] + rho, dataset[2] + delta)
+        known, dataset = self.spent(account), self.dataset_spent
+        before = (known.epsilon, known.rho, known.delta), (dataset.epsilon, dataset.rho, dataset.delta)
         match kind:
             case Kind.DEBIT:
-                return account_total, dataset_total
+                return _plus(before[0], cost), _plus(before[1], cost)
             case Kind.VIEW:
-                return account_total, dataset
+                return _plus(before[0], cost), before[1]
             case Kind.RESTORE:
-                return before, dataset_total
+                return before[0], _plus(before[1], cost)
             case _:
-                return before, dataset
+                return before
 
 
-def _dataset_total(row: Row | None) -> tuple[int, ...]:
-    return (int(row[17]), int(row[18]), int(row[19])) if row else (0, 0, 0)
+def _plus(total: tuple[int, ...], cost: tuple[int, ...]) -> tuple[int, ...]:
+    return total[0] + cost[0], total[1] + cost[1], total[2] + cost[2]
 
 
 def difference(total: Cost, before: Cost) -> Cost:
@@ -240,6 +236,7 @@ def restore(books: Books, body: bytes, first: Entry, checkpoint: Entry) -> None:
         raise LedgerError(f"the checkpoint kept for entry {checkpoint.id} has been altered")
     document = json.loads(body)
     books.first, books.last, books.checkpoint = first, to_row(checkpoint), checkpoint.id
+    books.dataset_spent = checkpoint.dataset_total
     books.accounts = {name: Cost(*amounts) for name, amounts in document["accounts"].items()}
     books.grants = {name: tuple(Grant(*grant) for grant in grants) for name, grants in document["grants"].items()}
     books.accepted = set(document["accepted"])
