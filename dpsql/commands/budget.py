@@ -42,7 +42,7 @@ def show(policy: Path, user: str | None) -> None:
         click.echo("\n".join((*_lines(loaded, ledger, user), *_behind(ledger))))
 
 
-@budget.command()
+@budget.command(short_help="Raise a user's budget.")
 @click.argument("policy", type=click.Path(path_type=Path))
 @click.option("--user", required=True, help="Whose budget is raised; its role's, if the role shares one.")
 @click.option("--epsilon", required=True, help="By how much.")
@@ -51,7 +51,7 @@ def grant(policy: Path, user: str, epsilon: str) -> None:
     _change(policy, user, parse_amount(epsilon))
 
 
-@budget.command()
+@budget.command(short_help="Lower a user's budget.")
 @click.argument("policy", type=click.Path(path_type=Path))
 @click.option("--user", required=True, help="Whose budget is lowered; its role's, if the role shares one.")
 @click.option("--epsilon", required=True, help="By how much.")

@@ -37,7 +37,7 @@ class Score:
     outcome: Outcome
 
 
-@click.command()
+@click.command(short_help="Run four attacks on other ways to answer, and on dpsql.")
 def attacks() -> None:
     """Run four attacks on exact counts, on hidden small groups, on noise without a budget, and on dpsql."""
     console = Console(width=WIDTH, highlight=False)

@@ -14,7 +14,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "serve": ("dpsql serve policy.yaml", "dpsql serve policy.yaml --listen 127.0.0.1:6432 --metrics 9187"),
     "query": (
         'dpsql query policy.yaml --user alice "SELECT count(*) FROM flights"',
-        "dpsql query policy.yaml --user alice --format csv - < question.sql > answer.csv",
+        "dpsql query policy.yaml -u alice --format csv - < question.sql > answer.csv",
     ),
     "explain": ('dpsql explain policy.yaml --user alice "SELECT avg(distance) FROM flights"',),
     "budget": ("dpsql budget show policy.yaml",),

@@ -28,7 +28,7 @@ def ledger() -> None:
     """Make, verify, copy and restore the ledger of all that was asked and spent."""
 
 
-@ledger.command()
+@ledger.command(short_help="Make the ledger of a new dataset.")
 @click.argument("policy", type=click.Path(path_type=Path))
 def init(policy: Path) -> None:
     """Make the ledger of a new dataset, or the anchor that an existing one lacks."""
@@ -45,7 +45,7 @@ def init(policy: Path) -> None:
     click.echo(f"Next: dpsql serve {policy}", err=True)
 
 
-@ledger.command()
+@ledger.command(short_help="Verify every entry, and print the totals.")
 @click.argument("policy", type=click.Path(path_type=Path))
 def verify(policy: Path) -> None:
     """Verify every entry and release, and print the head and the totals."""
@@ -54,9 +54,11 @@ def verify(policy: Path) -> None:
     click.echo("\n".join(_lines(report)))
 
 
-@ledger.command()
+@ledger.command(short_help="Show whether the clock is ahead of what the ledger believes.")
 @click.argument("policy", type=click.Path(path_type=Path))
-@click.option("--accept", is_flag=True, help="The clock is right: believe it from now on. An entry.")
+@click.option(
+    "--accept", is_flag=True, help="The clock is right: believe it from now on, and write so into the ledger."
+)
 def clock(policy: Path, accept: bool) -> None:
     """Show how far the clock is ahead of what the ledger believes; budget windows open late by as much."""
     loaded = load(policy)
@@ -68,7 +70,7 @@ def clock(policy: Path, accept: bool) -> None:
             click.echo(f"the clock is {opened.behind() / SECOND:.0f} s ahead of the ledger's time")
 
 
-@ledger.command()
+@ledger.command(short_help="Print all entries as lines of JSON, for auditors.")
 @click.argument("policy", type=click.Path(path_type=Path))
 @click.option("--output", type=click.Path(path_type=Path), help="A new file instead of standard output.")
 def export(policy: Path, output: Path | None) -> None:
@@ -79,7 +81,7 @@ def export(policy: Path, output: Path | None) -> None:
             file.write(f"{line}\n")
 
 
-@ledger.command()
+@ledger.command(short_help="Copy the ledger to a new FILE, and verify the copy.")
 @click.argument("policy", type=click.Path(path_type=Path))
 @click.argument("file", type=click.Path(path_type=Path))
 def backup(policy: Path, file: Path) -> None:
@@ -89,7 +91,7 @@ def backup(policy: Path, file: Path) -> None:
     click.echo(f"backup of {report.dataset}: {file}, {report.head.count} entries, head {report.head.hash}")
 
 
-@ledger.command()
+@ledger.command(short_help="Put a backup in the place of a ledger that is gone or broken.")
 @click.argument("policy", type=click.Path(path_type=Path))
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--accept-loss", is_flag=True, help="Restore FILE although later entries are, or may be, lost.")
@@ -103,7 +105,7 @@ def restore(policy: Path, file: Path, accept_loss: bool) -> None:
         click.echo(f"{restored.lost} entries are lost; debited from the dataset for them: {_amounts(restored.charged)}")
 
 
-@ledger.command()
+@ledger.command(short_help="Bring an older ledger's tables to this version's layout.")
 @click.argument("policy", type=click.Path(path_type=Path))
 def migrate(policy: Path) -> None:
     """Bring an older ledger's tables to this version's layout; make a backup first."""

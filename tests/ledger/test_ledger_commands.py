@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
@@ -132,10 +133,31 @@ def test_a_refusal_read_as_epsilon(tmp_path: Path) -> None:
     spent = priced("1.9", policy.privacy.budget.delta / 2)
     balance = dataset_balance(policy, spent)
     asked = priced("1", policy.privacy.budget.delta / 2)
-    error = BudgetExhausted("No.", whose="dataset", spent=spent, asked=asked, limits=balance.limits)
+    error = BudgetExhausted("No: rho 0.1.", whose="dataset", spent=spent, asked=asked, limits=balance.limits)
     told_so = in_epsilon(error, balance)
-    assert told_so.message.startswith("No. (read as epsilon: 1 asked, 1.9 of 2 spent, at most 0.")
+    assert told_so.message.startswith("No: epsilon 1 asked, 1.9 of 2 spent, at most 0.")
+    assert told_so.detail == "As the ledger adds it up: rho 0.1."
+    assert told_so.hint is not None
+    assert told_so.hint.startswith(f"SET dpsql.epsilon = {balance.epsilon_left} or less fits. ")
     assert (told_so.whose, told_so.spent, told_so.asked) == ("dataset", spent, asked)
+
+
+def test_a_refusal_never_says_to_ask_for_less_where_nothing_is_left(tmp_path: Path) -> None:
+    policy: Policy = load(written(tmp_path))
+    delta = policy.privacy.budget.delta / 2
+    balance = dataset_balance(policy, priced("2", delta))
+    error = BudgetExhausted(
+        "No.", whose="dataset", spent=balance.spent, asked=priced("1", delta), limits=balance.limits
+    )
+    hint = in_epsilon(error, balance).hint
+    assert hint is not None
+    assert hint.startswith("Nothing is left of it, for anybody and for ever.")
+    user = BudgetExhausted("No.", whose="user", spent=error.spent, asked=error.asked, limits=error.limits)
+    assert str(in_epsilon(user, balance).hint).startswith("Nothing is left of it, unless")
+    monthly = replace(balance, window="month, until 2026-02-01 00:00 UTC")
+    assert str(in_epsilon(user, monthly).hint).startswith(
+        "Nothing is left of it in this window (month, until 2026-02-01"
+    )
 
 
 def test_amounts_are_rounded_to_the_safe_side() -> None:
