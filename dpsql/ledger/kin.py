@@ -30,12 +30,12 @@ from dpsql.replay.store import shape_digest
 from dpsql.types import Cost, Release, Reservation
 
 MAX_KIN: Final = 1000
-MAX_CELLS: Final = 50_000
+MAX_CELLS: Final = 20_000
 """Stored releases of a family that are looked at, the newest first, and their cells: a choice among so many takes about
 a tenth of a second, and everybody who asks the ledger waits for it."""
 
 
-MAX_ALONE: Final = 20
+MAX_ALONE: Final = 50
 """Releases that are tried one by one, where the best recipe reads more than the account may view for its price."""
 
 
@@ -108,15 +108,15 @@ def settle(rows: Rows, ask: Ask, account: str, shared: bool, bought: Collection[
         return exact
     viewed = _derived(rows, ask, account, shared, bought, [(number, shape) for number, shape, _ in found])
     if viewed is None:
-        alone = (_derived(rows, ask, account, shared, bought, [one]) for one in _unseen(found, bought))
+        unseen = [(number, shape) for number, shape, known in found if not known and number not in bought]
+        alone = (_derived(rows, ask, account, shared, bought, [one]) for one in _few(ask.kin.family, unseen))
         viewed = next((decision for decision in alone if decision is not None), None)
     return exact if viewed is None else viewed
 
 
-def _unseen(found: Sequence[tuple[int, str, bool]], bought: Collection[int]) -> list[tuple[int, str]]:
-    """The newest releases that would be first views."""
-    unseen = [(number, shape) for number, shape, known in found if not known and number not in bought]
-    return unseen[:MAX_ALONE]
+def _few(family: str, found: Sequence[tuple[int, str]]) -> Sequence[tuple[int, str]]:
+    """The newest, as many as may be tried one by one."""
+    return found[: len(_shapes(family, found[:MAX_ALONE]))]
 
 
 def _derived(

@@ -131,7 +131,7 @@ def _compared(op: str, subject: Expr, literal: Lit, known: Mapping[str, Col]) ->
     if values is not None:
         return _chosen(op, line, values, literal.value)
     at = position(literal.value)
-    if at is None or not is_told_apart(subject, at):
+    if at is None or not (LEAST < at < MOST and is_told_apart(subject, at)):
         return None
     above = after(subject, at)
     if above is None and op not in ("ge", "lt"):

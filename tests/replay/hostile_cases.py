@@ -86,7 +86,7 @@ def row(random: Random) -> list[object]:
         random.choice((None, *range(-8, 16))),
         random.randrange(-3, 10),
         random.randrange(0, 10),
-        random.choice((f, random.uniform(-3, 4))),
+        random.choice((f, None, random.uniform(-3, 4))),
         random.choice((None, random.randrange(-150, 401) / 100)),
         random.choice((None, date(2024, 2, 15) + timedelta(days=random.randrange(60)))),
         at,
