@@ -13,12 +13,13 @@ from fractions import Fraction
 from sqlglot import exp
 
 from dpsql.compiler import domains
-from dpsql.compiler.algebra import Call, Domain, Expr, Lit, Op, canonical
+from dpsql.compiler.algebra import Call, Domain, Expr, Lit, Op
 from dpsql.compiler.bind import literals
 from dpsql.compiler.bind.context import Context, Rule, bind, constant, number
 from dpsql.compiler.bind.grains import grain
 from dpsql.compiler.bind.intervals import interval_of, is_interval
 from dpsql.compiler.bind.numbers import arithmetic, cast_number
+from dpsql.compiler.bind.weeks import begun, day_less_its_number, plain
 from dpsql.compiler.calendar import YEARS, binned, day_of, from_epoch, moved, part_value, truncate_value
 from dpsql.compiler.clock import CLOCK_FUNCTIONS, CLOCKS, reading
 from dpsql.compiler.keys import is_whole
@@ -263,9 +264,9 @@ def shift(op: Op, node: exp.Expr, context: Context) -> Expr:
         left, right = right, left
     if not is_interval(right):
         raise refuse("an interval can only be added to a date or timestamp", node, sqlstate=UNDEFINED_FUNCTION)
-    sunday = _sunday(op, left, right, context)
-    if sunday is not None:
-        return sunday
+    day = day_less_its_number(op, left, right, context)
+    if day is not None:
+        return _sunday_of(day.args[1], day.type)
     bins = grain(op, left, right, context)
     if bins is not None:
         width, whole = bins
@@ -285,60 +286,18 @@ def _shifted(inner: Expr, parts: tuple[int, int, int]) -> Expr:
     return Call("add_interval", (inner, *(Lit(p, INT4) for p in parts)), type_, domain)
 
 
-def _sunday(op: Op, left: exp.Expr, right: exp.Expr, context: Context) -> Expr | None:
-    """date_trunc('day', x) - EXTRACT(DOW FROM x) * INTERVAL '1 day': the Sunday that begins x's week."""
-    while isinstance(right, exp.Mul) and is_interval(right.args["expression"]):
-        count, unit = unwrap(right.this), unwrap(right.args["expression"])
-        if isinstance(count, exp.Neg):
-            op, count = ("sub" if op == "add" else "add"), unwrap(count.this)
-        break
-    else:
-        return None
-    day = bind(left, context)
-    if not isinstance(count, exp.Extract | exp.Anonymous) or op != "sub" or interval_of(unit, context) != (0, 1, 0):
-        return None
-    part = bind(count, context)
-    if not isinstance(day, Call) or day.op != "date_trunc" or not isinstance(part, Call) or part.op != "extract":
-        return None
-    same = canonical(_plain(day.args[1])) == canonical(_plain(part.args[1]))
-    if not same or day.args[0] != Lit("day", TEXT) or part.args[0] != Lit("dow", TEXT):
-        return None
-    week = truncated("week", _shifted(day.args[1], (0, 1, 0)), day.type)
-    return _shifted(week, (0, -1, 0))
-
-
-def _week_begin(a: Expr, b: Expr) -> Expr | None:
-    """x - EXTRACT(DOW FROM x), a Sunday, and x - (EXTRACT(ISODOW FROM x) - 1), a Monday."""
-    count, less = _uncast(b), 0
-    if isinstance(count, Call) and count.op == "sub" and isinstance(count.args[1], Lit) and count.args[1].value == 1:
-        count, less = _uncast(count.args[0]), 1
-    if not isinstance(count, Call) or count.op != "extract" or canonical(_plain(a)) != canonical(_plain(count.args[1])):
-        return None
-    match count.args[0], less:
-        case Lit(value="dow"), 0:
-            return _shifted(truncated("week", _shifted(_plain(a), (0, 1, 0)), TIMESTAMP), (0, -1, 0))
-        case Lit(value="isodow"), 1:
-            return truncated("week", _plain(a), TIMESTAMP)
-        case _:
-            return None
-
-
-def _uncast(expr: Expr) -> Expr:
-    return expr.args[0] if isinstance(expr, Call) and expr.op == "to_int" else expr
-
-
-def _plain(expr: Expr) -> Expr:
-    """What was cast to a date or timestamp."""
-    while isinstance(expr, Call) and expr.op in ("to_date", "to_timestamp"):
-        expr = expr.args[0]
-    return expr
+def _sunday_of(inner: Expr, type_: SqlType) -> Expr:
+    """The Sunday that begins its week."""
+    return _shifted(truncated("week", _shifted(inner, (0, 1, 0)), type_), (0, -1, 0))
 
 
 def shift_days(op: Op, a: Expr, b: Expr, node: exp.Expr) -> Expr:
     """date +- a constant number of days: a date; or minus its day of the week, the beginning of the week."""
-    begin = _week_begin(a, b) if op == "sub" else None
-    if begin is not None:
-        return cast(begin, DATE, node)
+    day = begun(a, b) if op == "sub" else None
+    if day is not None:
+        monday = day == "isodow"
+        week = truncated("week", plain(a), TIMESTAMP) if monday else _sunday_of(plain(a), TIMESTAMP)
+        return cast(week, DATE, node)
     if op not in ("add", "sub") or not isinstance(b, Lit) or not isinstance(b.value, int) or abs(b.value) > 180_000:
         raise refuse("a date takes + or - a constant number of days", node)
     days = b.value if op == "add" else -b.value
