@@ -16,10 +16,10 @@ group that a unit touches would move by up to one more, and a unit may touch man
   best beyond its other end; as it is, its median is what is found.
 - mode: the weight of the bin. Constant: 1.
 - ends of a quantile's 95 % interval: the quantile's scores, but for a rank that is s steps higher or, at the lower end,
-  lower: a W + s for a W in both terms. A public s moves with no unit. The end's outermost bin, the bound, has the larger
-  of that score and B - min((a W - s)+, (d - a) W), with a and d - a exchanged at the upper end, for a public B: terms
-  that move by a V_g and (d - a) V_g. So the bound is taken where too few rows lie on either side of the quantile to tell
-  more, as in an empty group, where no bin is better than another. Constant: max(a, d - a), as for the quantile.
+  lower: a W + s for a W in both terms. A public s moves with no unit. The end's outermost bin, the bound, has the
+  larger of that score and B - min((a W - s)+, (d - a) W), with a and d - a exchanged at the upper end, for a public B:
+  terms that move by a V_g and (d - a) V_g. So the bound is taken where too few rows lie on either side of the quantile
+  to tell more, as in an empty group, where no bin is better than another. Constant: max(a, d - a), as for the quantile.
 
 Why the rank error: bins beyond the true extreme are many and all score -T. A bin whose score is s below the best is
 chosen with probability at most exp(-s/scale), so all K of them with probability at most K exp(-T/scale). With
