@@ -131,7 +131,9 @@ class ColumnSection(_Section):
     )
     upper: Scalar = Field(None, examples=[100], description="see `lower`")
     values: list[Scalar] | None = Field(
-        None, examples=["[a, b]"], description="all values that count, also a public group key"
+        None,
+        examples=["[a, b]"],
+        description="all values that count, also a public group key; totals may be added up from its groups",
     )
     nullable: bool = Field(False, examples=[True], description="NULL is a group of its own in public keys")
     references: str | None = Field(

@@ -21,7 +21,7 @@ def no_noise(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("seed", "episodes", "accounting"),
     [
-        (1, 6, "zcdp"),
+        (1, 4, "zcdp"),
         *(
             pytest.param(seed, 40, accounting, marks=pytest.mark.slow)
             for seed, accounting in ((2, "zcdp"), (3, "pure"))

@@ -104,6 +104,16 @@ def test_differences_that_are_wrong_for_some_data(asked: Range, stored: list[Ran
     assert recipe(asked, stored) is None
 
 
+@pytest.mark.parametrize("stored", [[(0, 6), (6, 9), (3, 9), (3, 12)], [(6, 12), (3, 6), (3, 9), (0, 9)]])
+def test_each_of_several_is_read_from_within(stored: list[Range]) -> None:
+    """What is within all that is asked, but not within the one range, tells nothing of that either."""
+    measured = shape(0, 1).measured
+    axis = Axis("x", ((-1, PLACES + 1),), (((0, 6),), ((6, 12),)))
+    asked = Kin(Shape("f", (axis,), measured, False, Decimal(1)), (1e9,))
+    assert choose(asked, list(enumerate(shape(*each) for each in stored))) is None
+    assert choose(asked, list(enumerate(shape(*each, exact=True) for each in stored))) is not None
+
+
 def test_only_what_grows_is_exchanged() -> None:
     asked, stored = EXCHANGED[0]
     shapes = [shape(*each, grows=False) for each in stored]
