@@ -86,8 +86,8 @@ def empty_answers(released: Iterable[tuple[PlannedRelease, Relation]]) -> tuple[
     if not found:
         return ()
     return (
-        f"No more than noise: {', '.join(dict.fromkeys(found))}: the 95 % interval is all that the bounds allow. Ask for"
-        " coarser groups or fewer aggregates, with more epsilon or tighter bounds.",
+        f"No more than noise: {', '.join(dict.fromkeys(found))}: the 95 % interval is all that the bounds allow. Ask"
+        " for coarser groups or fewer aggregates, with more epsilon or tighter bounds.",
     )
 
 
