@@ -146,8 +146,10 @@ def _listed(argument: Expr, ordered: bool) -> Bins | None:
 
 def _has_grid(argument: Expr, domain: KeyDomain) -> bool:
     """Whether a grid has the same values, and a simpler form in the backend."""
-    plain = not (isinstance(argument, Call) and argument.op == "date_trunc")
-    return isinstance(domain.of, WholeNumbers) or (argument.type.kind is Kind.DATE and plain)
+    op = argument.op if isinstance(argument, Call) else None
+    if op == "coalesce":  # its domain is a list, of values that lie on a grid
+        return argument.type.is_integer or argument.type.kind is Kind.DATE
+    return isinstance(domain.of, WholeNumbers) or (argument.type.kind is Kind.DATE and op != "date_trunc")
 
 
 def _numbers(argument: Expr, most: int) -> Bins | None:

@@ -150,7 +150,7 @@ def _domain(key: Expr, limit: int) -> KeyDomain | None:
     of = (
         _finite(key, domain, limit)
         if domain.values is not None
-        else _computed(key, limit) or _finite(key, domain, limit)
+        else _computed(key, limit) or _first_known(key, limit) or _finite(key, domain, limit)
     )
     return None if of is None else KeyDomain(of, nullable, key)
 
@@ -220,6 +220,37 @@ def _computed(key: Expr, limit: int) -> Listed | None:
     found = {exactly(key.op, x, y) for x in a or () for y in b or ()}
     inside = (n for n in found if _bounded(n, key.domain) and abs(n) < 2**53)
     return Listed(_ordered(tuple(int(n) for n in inside)))
+
+
+def _first_known(key: Expr, limit: int) -> Listed | None:
+    """COALESCE of whole numbers or dates: the values of its parts, not all between them (`COALESCE(year, 0)`)."""
+    if not isinstance(key, Call) or key.op != "coalesce" or not (key.type.is_integer or key.type.kind is Kind.DATE):
+        return None
+    found: list[Value | Fraction] = []
+    for part in key.args:
+        known = None if isinstance(part, Lit) else _domain(part, limit)
+        if isinstance(part, Lit):
+            found.append(part.value)
+        elif known is None or isinstance(known.of, Released) or known.size > limit:
+            return None
+        else:
+            found += [_whole(known.raw(i)) for i in range(known.size - known.nullable)]
+    if len(found) > limit or any(isinstance(v, Fraction) for v in found):
+        return None
+    return Listed(_ordered(tuple(v for v in found if not isinstance(v, Fraction) and _within(v, key.domain))))
+
+
+def _whole(value: Value | Fraction) -> Value | Fraction:
+    return int(value) if isinstance(value, Fraction) and value.denominator == 1 else value
+
+
+def _within(value: Value, domain: Domain) -> bool:
+    """Whether what a filter says of the key leaves the value."""
+    exact, at = number(value), moment(value)
+    if exact is not None:
+        return _bounded(exact, domain)
+    first, last = moment(domain.first), moment(domain.last)
+    return at is not None and (first is None or at >= first) and (last is None or at <= last)
 
 
 _ROUNDINGS = ("floor", "ceil", "round", "trunc")
