@@ -29,7 +29,7 @@ def outline_of(backend: Backend, schemas: Sequence[str] = ()) -> Outline:
     listing, own = backend.listing(), "main" if backend.dialect == "duckdb" else "public"
     there = {table.schema or own for table in listing.tables}
     if missing := [schema for schema in schemas if schema not in there]:
-        known = f"There are {', '.join(sorted(there))}." if there else "There are no tables at all."
+        known = f"Schemas with tables: {', '.join(sorted(there)) or 'none'}."
         raise Rejected(f"There are no tables in a schema {missing[0]}.", sqlstate=BAD_PARAMETER, hint=known)
     facts = backend.facts([table for table in listing.tables if not schemas or (table.schema or own) in schemas])
     if not facts:

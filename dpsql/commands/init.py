@@ -110,6 +110,9 @@ def _place(source: str, into: Path | None) -> _Place:
     if source.startswith(("postgresql://", "postgres://")):
         notes = _password_notes(source)
         return _Place(_without_password(source), source, urlsplit(source).path.strip("/") or "postgres", None, notes)
+    if "://" in source:
+        hint = "Name a DuckDB file, Parquet (a file or a folder), or postgresql://..."
+        raise Rejected("The source is of no known kind.", sqlstate=BAD_PARAMETER, hint=hint)
     path = Path(source.removeprefix("duckdb:")).expanduser()
     if path.is_dir() or path.suffix.lower() == ".parquet":
         path = _copied(path, into)

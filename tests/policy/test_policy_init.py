@@ -103,9 +103,9 @@ def test_a_unit_may_be_named(clinic: Path) -> None:
     assert "patients.patient_id" in str(unknown.exception.hint)
 
 
-@pytest.mark.parametrize("source", ["nothing.duckdb", "nothing.parquet"])
+@pytest.mark.parametrize("source", ["nothing.duckdb", "nothing.parquet", "mysql://nothing"])
 def test_a_source_that_does_not_exist_is_refused(source: str, tmp_path: Path) -> None:
-    assert isinstance(_init(tmp_path / source).exception, Rejected)
+    assert isinstance(_init(source if "://" in source else tmp_path / source).exception, Rejected)
 
 
 def test_parquet_is_copied_into_a_duckdb_file(tmp_path: Path) -> None:
