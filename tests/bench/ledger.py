@@ -3,7 +3,8 @@
     python -m tests.bench.ledger [--entries N]
 
 Disk and ledger are measured in turns, for a shared disk changes by the minute. Each debit is decided, written, synced
-and only then told; threads of one process share a sync, processes do not. An answer is a debit and then its record.
+and only then told; threads of one process share a sync, processes do not. Timed is from the first ask to the last
+reservation, not how processes start and end. An answer is a debit and then its record.
 The targets: 300 debits a second, or the disk's rate where that is lower; a check under 5 ms.
 """
 
