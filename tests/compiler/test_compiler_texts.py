@@ -51,7 +51,8 @@ KEYS = (
     "to_timestamp(FLOOR(EXTRACT(epoch FROM at) / 7200) * 7200)",
     "date_trunc('day', day) - EXTRACT(dow FROM day) * INTERVAL '1 day'",
     "COALESCE(num, 100)", "COALESCE(NULLIF(num, 3), -99)", "COALESCE(day, DATE '1900-01-01')",
-    "COALESCE(EXTRACT(month FROM day)::int, 0)", "day - EXTRACT(dow FROM day)::int", "at::date - (EXTRACT(isodow FROM at)::int - 1)", "date_trunc('hour', at)::text",
+    "COALESCE(EXTRACT(month FROM day)::int, 0)",
+    "day - EXTRACT(dow FROM day)::int", "at::date - (EXTRACT(isodow FROM at)::int - 1)", "date_trunc('hour', at)::text",
     "CASE WHEN EXTRACT(month FROM day) > 3 THEN EXTRACT(year FROM day) ELSE EXTRACT(year FROM day) - 1 END",
 )  # fmt: skip
 
