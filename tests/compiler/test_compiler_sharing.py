@@ -56,14 +56,22 @@ def compiled(statement: str) -> Compiled:
         (
             "COUNT(*), SUM(x), AVG(k), CORR(x, k), COVAR_POP(k, x) FROM t WHERE x > 3 AND k >= 0",
             [
-                "moment COUNT(*)", "moment SUM(x)", "moment SUM(k)", "moment SUM(x * x)", "moment SUM(k * k)",
+                "moment COUNT(*)",
+                "moment SUM(x)",
+                "moment SUM(k)",
+                "moment SUM(x * x)",
+                "moment SUM(k * k)",
                 "moment SUM(k * x)",
             ],
         ),
         (
             "AVG(x), COVAR_POP(x, k) FROM t WHERE k >= 0",
             [
-                "moment COUNT(x)", "moment SUM(x)", "moment COUNT(x, k)", "moment SUM(x)", "moment SUM(k)",
+                "moment COUNT(x)",
+                "moment SUM(x)",
+                "moment COUNT(x, k)",
+                "moment SUM(x)",
+                "moment SUM(k)",
                 "moment SUM(x * k)",
             ],
         ),
