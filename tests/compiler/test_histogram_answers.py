@@ -300,7 +300,7 @@ def test_missing_weights_are_a_fault() -> None:
 
 def test_explain_shows_histograms() -> None:
     found = compiled("SELECT word, COUNT(*), MEDIAN(num), MAX(num) FROM t GROUP BY word")
-    cells, median, largest = as_json(found, "1", "duckdb")["releases"]
+    cells, median, largest = as_json(found, "1", DUCKDB)["releases"]
     assert [(e["id"], e["kind"]) for e in (cells, median, largest)] == [
         ("r0", "cells"),
         ("r0h0", "histogram"),
@@ -321,7 +321,7 @@ def test_explain_shows_histograms() -> None:
 
 
 def test_explain_of_histograms_alone_has_no_cells() -> None:
-    (entry,) = as_json(compiled("SELECT MEDIAN(num) FROM t"), "1", "duckdb")["releases"]
+    (entry,) = as_json(compiled("SELECT MEDIAN(num) FROM t"), "1", DUCKDB)["releases"]
     assert entry["id"] == "r0h0"
 
 

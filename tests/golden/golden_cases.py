@@ -117,7 +117,9 @@ def terms(case: Case) -> tuple[Terms, str]:
     made, text = Terms(Decimal(1), Decimal("1e-7")), case.sql
     while found := _SET.match(text):
         name, value = found[1], found[2]
-        made = replace(made, **{name: {"epsilon": Decimal, "max_groups": int, "max_rows_per_group": int}.get(name, str)(value)})
+        made = replace(
+            made, **{name: {"epsilon": Decimal, "max_groups": int, "max_rows_per_group": int}.get(name, str)(value)}
+        )
         text = text[found.end() :]
     return made, text
 
