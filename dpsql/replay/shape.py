@@ -18,7 +18,7 @@ from typing import Final
 
 from dpsql.compiler.algebra import Col, Expr, Filter, Lit, Node, canonical, describe
 from dpsql.compiler.cells import Cell, cell_text, linear
-from dpsql.compiler.plan import Measurement, PlannedRelease
+from dpsql.compiler.plan import Form, Measurement, PlannedRelease
 from dpsql.compiler.sharing import may_clip
 from dpsql.compiler.walk import parts
 from dpsql.dp.mechanisms import DiscreteGaussian, stddev
@@ -55,7 +55,7 @@ def shape_of(planned: PlannedRelease, epsilon: Decimal, surroundings: object) ->
             surroundings,
         )
     )
-    measured = tuple(_measured(m, planned.form == "single") for m in planned.measurements)
+    measured = tuple(_measured(m, planned.form) for m in planned.measurements)
     exact = not may_clip(aggregation, planned.form, planned.bound)
     return Shape(family, axes, measured, exact, epsilon)
 
@@ -107,7 +107,8 @@ def _axis(line: Line, cells: tuple[Set, ...], part: Part | None) -> Axis:
     return Axis(line.name, line.full, narrowed)
 
 
-def _measured(m: Measurement, single: bool) -> Measured:
+def _measured(m: Measurement, form: Form) -> Measured:
+    """Units are counted like rows where each has one."""
     cell, moment = m.cell, m.cell.moment
     role: Role = ""
     if cell.kind in ("count", "sum") and cell.argument is not None:
@@ -119,7 +120,7 @@ def _measured(m: Measurement, single: bool) -> Measured:
     grid = moment.x if moment is not None else cell.grid
     return Measured(
         text=_short(cell_text(cell)),
-        summable=cell.kind in ("count", "sum", "moment"),
+        summable=cell.kind in ("count", "sum", "moment") or (cell.kind == "units" and form == "rows"),
         gaussian=isinstance(m.mechanism, DiscreteGaussian),
         variance=stddev(m.mechanism) ** 2,
         role=role,
@@ -128,7 +129,7 @@ def _measured(m: Measurement, single: bool) -> Measured:
         centre=moment.x.centre if moment is not None and role else 0,
         most=max(abs(grid.low), abs(grid.high)) if grid is not None and role else 0,
         nan=cell.argument is not None and cell.argument.type.is_float,
-        grows=single and _grows(cell),
+        grows=form == "single" and _grows(cell),
     )
 
 

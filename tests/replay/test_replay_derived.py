@@ -100,6 +100,14 @@ DERIVED = (
     # ranges: differences of what is not clipped
     ([f"{P} WHERE age BETWEEN 10 AND 60", f"{P} WHERE age BETWEEN 41 AND 60"], f"{P} WHERE age BETWEEN 10 AND 40"),
     ([f"{P} WHERE age < 60", f"{P} WHERE age < 20"], f"{P} WHERE age BETWEEN 20 AND 59"),
+    (
+        [f"SELECT COUNT(DISTINCT uid) FROM people WHERE age < {age}" for age in (60, 20)],
+        "SELECT COUNT(DISTINCT uid) FROM people WHERE age >= 20 AND age < 60",
+    ),
+    (
+        ["SELECT city, COUNT(DISTINCT uid) FROM people GROUP BY city"],
+        "SELECT COUNT(DISTINCT uid) FROM people",
+    ),
     ([P, f"{P} WHERE age <= 30", f"{P} WHERE age IS NULL"], f"{P} WHERE age > 30"),
     (
         ["SELECT SUM(income) FROM people WHERE age < 60", "SELECT SUM(income) FROM people WHERE age < 20"],
