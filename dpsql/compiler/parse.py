@@ -83,9 +83,8 @@ def _check_height(tree: exp.Expr) -> None:
                 hint="A long sum counts one level a term: put parts of it into a subquery.",
                 position=position(node),
             )
-        for child in node.iter_expressions():
-            chained = isinstance(node, exp.Connector) and type(child) is type(node)
-            stack.append((child, height if chained else height + 1))
+        chained = type(node) if isinstance(node, exp.Connector) else None
+        stack += ((child, height + (type(child) is not chained)) for child in node.iter_expressions())
 
 
 def _is_bare(tree: exp.Expr) -> bool:

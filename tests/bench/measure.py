@@ -107,7 +107,9 @@ def measure(place: Place, proxy: Proxy, template: str, rounds: int) -> Figures:
 
 
 def _backend_sql(proxy: Proxy, statement: str) -> list[str]:
-    rows = proxy.client.execute(f"EXPLAIN (FORMAT JSON) {statement}".encode()).fetchall()
+    """Asked with another blank, so that the proxy has not compiled the statement's own text when that is timed."""
+    spelled = statement.replace(" ", "  ", 1)
+    rows = proxy.client.execute(f"EXPLAIN (FORMAT JSON) {spelled}".encode()).fetchall()
     plan = rows[0][0]
     releases = (json.loads(plan) if isinstance(plan, str) else plan)["releases"]  # type: ignore[index]
     return [str(release["backend_sql"]) for release in releases]
