@@ -92,3 +92,22 @@ def test_regular_expressions(text: str) -> None:
     """None is searched that could take long, and none writes more in one place of a text than `replace` may."""
     with pytest.raises(Rejected):
         compile_statement(f"SELECT COUNT(*) FROM {TABLE.name} WHERE {text} = 'x'", SCHEMA, TERMS)
+
+
+@pytest.mark.parametrize(
+    "series",
+    [
+        "generate_series(1, 1000000000000)",
+        "generate_series(TIMESTAMP '2000-01-01', TIMESTAMP '9000-01-01', '1 second'::interval)",
+        "generate_series(TIMESTAMP '2000-01-31', TIMESTAMP '1999-01-01', INTERVAL '1 month' * 1)",
+        "generate_series(TIMESTAMP '2000-01-31', TIMESTAMP '1999-01-01', make_interval(months => 1, days => -30))",
+        ", ".join(f"generate_series(1, 100) AS g{i}" for i in range(30)),
+        ", ".join(f"generate_series(DATE '2000-01-01', DATE '2000-03-01', '1 day') AS g{i}" for i in range(40)),
+    ],
+)
+def test_series(series: str) -> None:
+    """The fourth comes back to the 30th of January for ever."""
+    start = time.monotonic()
+    with pytest.raises(Rejected):
+        compile_statement(f"SELECT COUNT(*) FROM {series}", SCHEMA, TERMS)
+    assert time.monotonic() - start < 10

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime
+from itertools import islice
 
 from sqlglot import exp
 
@@ -22,6 +23,7 @@ from dpsql.errors import BAD_PARAMETER, TOO_COMPLEX
 from dpsql.types import TIMESTAMP, TIMESTAMPTZ, Kind, SqlType, Value
 
 MOST_ROWS = 2000
+"""Of all lists of a statement together: each row is a part of the tree that it becomes."""
 _LIST = "Write the values themselves: (VALUES (1), (2)) AS v(x)."
 
 
@@ -33,18 +35,19 @@ def written_out(item: exp.Expr, state: Split) -> exp.Values | None:
             array = unwrap(item.expressions[0])
             if len(item.expressions) > 1 or not isinstance(array, exp.Array) or not array.expressions:
                 raise refuse("unnest in FROM takes one array of constants", item, hint=_LIST)
-            return _listed([each.copy() for each in array.expressions], item, "unnest")
+            return _listed([each.copy() for each in array.expressions], item, "unnest", state)
         case exp.Table(this=exp.GenerateSeries() | exp.ExplodingGenerateSeries() as call):
             only(item, "alias")
-            return _listed(list(_series(call, state)), item, "generate_series")
+            return _listed(list(islice(_series(call, state), MOST_ROWS + 1)), item, "generate_series", state)
         case _:
             return None
 
 
-def _listed(values: list[exp.Expr], item: exp.Expr, function: str) -> exp.Values:
+def _listed(values: list[exp.Expr], item: exp.Expr, function: str, state: Split) -> exp.Values:
     """The values under the names that the item has; a function's alias names its column as well."""
-    if len(values) > MOST_ROWS:
-        message = f"{function} in FROM gives at most {MOST_ROWS:,} rows"
+    state.listed += len(values)
+    if state.listed > MOST_ROWS:
+        message = f"{function} in FROM gives at most {MOST_ROWS:,} rows in a statement"
         raise refuse(message, item, sqlstate=TOO_COMPLEX, hint="Take a wider step, or group by a column with bounds.")
     alias = item.args.get("alias")
     name = alias.this if alias is not None and alias.this is not None else exp.to_identifier(function)
@@ -82,7 +85,7 @@ def _whole(literal: Lit, node: exp.Expr) -> int:
 
 def _numbers(start: int, end: int, step: int, node: exp.Expr) -> Iterator[exp.Expr]:
     _check(step != 0 and (end - start) * step >= 0, step != 0, node)
-    for value in range(start, end + (1 if step > 0 else -1), step)[: MOST_ROWS + 1]:
+    for value in range(start, end + (1 if step > 0 else -1), step):
         number = exp.Literal.number(abs(value))
         yield number if value >= 0 else exp.Neg(this=number)
 
@@ -108,9 +111,11 @@ def _timed(literal: Lit, type_: SqlType, node: exp.Expr, context: Context) -> Va
 def _timestamps(
     at: datetime, last: datetime, step: tuple[int, int, int], type_: SqlType, *, up: bool
 ) -> Iterator[exp.Expr]:
+    """Without an end, where a step of months and days comes back to where it was: they are read up to a limit."""
     following: datetime | None = at
+    written = exp.DataType.build(type_.kind.name.lower())
     while following is not None and (following <= last if up else following >= last):
-        yield exp.cast(exp.Literal.string(following.isoformat(sep=" ")), exp.DataType.build(type_.kind.name.lower()))
+        yield exp.cast(exp.Literal.string(following.isoformat(sep=" ")), written.copy())
         following = moment(moved(following, step))
 
 

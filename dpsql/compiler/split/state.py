@@ -74,6 +74,7 @@ class Split:
     probe: bool = False
     columns_only: bool = False
     queries: int = 0
+    listed: int = 0
     process: Process = field(init=False)
 
 
