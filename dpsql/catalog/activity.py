@@ -2,7 +2,7 @@
 
 Decides that nobody sees or stops another user's session: the view holds the asker's own, and a number that is not one
 of them is refused in the same words whether somebody has it or not. A session is stopped after the query has run, once
-for each row of its answer; so both functions may only be columns of the outermost SELECT.
+however many rows of its answer name it; so both functions may only be columns of the outermost SELECT.
 """
 
 from __future__ import annotations
@@ -88,17 +88,19 @@ def number(call: exp.Expr) -> exp.Expr:
 def stopped(rows: Iterable[Sequence[object]], asked: Stops, context: Context) -> list[tuple[object, ...]]:
     """The rows with the sessions stopped that they name. Raises Rejected 42501 at one that is not the asker's own."""
     answered = []
+    done: set[tuple[int, bool]] = set()
     for row in rows:
         cells = list(row)
         for place, end in asked:
             pid = cells[place]
             if isinstance(pid, int):
-                if not context.sessions.stop(pid, end=end):
+                if (pid, end) not in done and not context.sessions.stop(pid, end=end):
                     raise Rejected(
                         f"you have no session {pid}",
                         sqlstate=NOT_PERMITTED,
                         hint="SELECT pid FROM pg_stat_activity lists your sessions; nobody may stop another user's.",
                     )
+                done.add((pid, end))
                 cells[place] = True
         answered.append(tuple(cells))
     return answered

@@ -102,6 +102,13 @@ def test_a_parameter(catalog: Catalog, context: Context, two: Two) -> None:
     assert two.asked == [(8, True), (7, True)]
 
 
+def test_a_session_is_stopped_once(catalog: Catalog, context: Context, two: Two) -> None:
+    """However many rows name it: each asks another process, and nothing stops a statement between them."""
+    text = "SELECT pg_cancel_backend(8), pg_terminate_backend(7) FROM generate_series(1, 50000) AS g"
+    assert catalog.answer(text, (), context).rows == ((True, True),) * 50_000
+    assert two.asked == [(8, False), (7, True)]
+
+
 @pytest.mark.parametrize(
     ("text", "sqlstate"),
     [
