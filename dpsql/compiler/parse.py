@@ -40,6 +40,8 @@ def parse(text: str) -> exp.Query:
         raise _syntax_error(error, text) from None
     except RecursionError:
         raise Rejected(f"The statement is nested more than {MAX_HEIGHT} levels deep.", sqlstate=TOO_COMPLEX) from None
+    except (AssertionError, AttributeError, LookupError, TypeError, ValueError):  # sqlglot's own, of what it half reads
+        raise Rejected("The statement cannot be read.", sqlstate=SYNTAX, hint=_PLAINER) from None
     found = [tree for tree in trees if tree is not None]
     if len(found) != 1:
         raise Rejected("One statement is expected here.", sqlstate=SYNTAX)
@@ -57,6 +59,7 @@ def parse(text: str) -> exp.Query:
     return tree
 
 
+_PLAINER = "Write it more plainly, with each interval as INTERVAL '1 day' and function arguments by position."
 _TIGHT_PARAMETER = re.compile(r"\$[0-9]+[^\s$]*\$")
 
 
@@ -84,7 +87,8 @@ def _check_height(tree: exp.Expr) -> None:
                 position=position(node),
             )
         chained = type(node) if isinstance(node, exp.Connector) else None
-        stack += ((child, height + (type(child) is not chained)) for child in node.iter_expressions())
+        for child in node.iter_expressions():
+            stack.append((child, height if type(child) is chained else height + 1))
 
 
 def _is_bare(tree: exp.Expr) -> bool:

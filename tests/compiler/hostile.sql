@@ -153,6 +153,8 @@ SELECT (SELECT note) FROM people
 SELECT COUNT(*) FROM people WHERE note = 'a' UNION SELECT age FROM people
 SELECT SUM(ctid) FROM people
 SELECT COUNT(xmin) FROM people
+SELECT g FROM generate_series(TIMESTAMP '2000-01-31', TIMESTAMP '2000-12-31', '1 month -31 days') AS g
+SELECT g FROM generate_series(TIMESTAMP '2000-01-31', TIMESTAMP '2000-12-31', 'often') AS g
 -- EITHER: refused, or total on every row
 SELECT COUNT(*) FROM people WHERE joined < now()
 SELECT COUNT(*) FROM people WHERE joined < current_date
