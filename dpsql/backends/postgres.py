@@ -175,9 +175,12 @@ class PostgresBackend:
         connection.close()
 
     def _first(self) -> Connection:
-        """Opening the backend is the operator's business: the reason is told, without the URL and its password."""
+        """Opening the backend is the operator's business: the reason is told, without the URL and its password.
+
+        Texts travel as UTF8, and of other encodings not every value can: a row would make statements fail.
+        """
         try:
-            return _connect(self._url, self._timezone)
+            made = _connect(self._url, self._timezone)
         except psycopg.Error as error:
             detail = str(error).splitlines()[0] if isinstance(error, psycopg.OperationalError) else type(error).__name__
             raise Rejected(
@@ -186,6 +189,13 @@ class PostgresBackend:
                 detail=detail,
                 hint="Check the address, the login, and PGPASSWORD or ~/.pgpass.",
             ) from None
+        encoding = made.info.parameter_status("server_encoding")
+        if encoding != "UTF8":
+            made.close()
+            message = f"The Postgres backend's database has the encoding {encoding}, not UTF8."
+            hint = "Copy it into a database that is made with ENCODING 'UTF8'."
+            raise Rejected(message, sqlstate=BAD_PARAMETER, hint=hint)
+        return made
 
 
 def _connect(url: str, timezone: str) -> Connection:

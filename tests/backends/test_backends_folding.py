@@ -13,6 +13,7 @@ from dpsql.backends.postgres import PostgresBackend
 from dpsql.compiler.algebra import Call, Col, Expr, Lit
 from dpsql.compiler.emit import DIALECTS, Dialect, dialect_of
 from dpsql.compiler.emit.common import Emitter
+from dpsql.compiler.emit.dialect import LONGEST_FOLDED
 from dpsql.types import BOOL, TEXT
 
 LETTERS = [chr(i) for i in range(1, 0x2100) if unicodedata.category(chr(i)) in ("Lu", "Ll")]
@@ -64,3 +65,11 @@ def test_what_was_changed_is_in_binary_order_again(postgres_uri: str, folding: s
     with psycopg.connect(postgres_uri) as connection:
         text = f"SELECT pg_collation_for({lowered}) FROM (SELECT 'Ä'::text AS x) AS t"
         assert connection.execute(text.encode()).fetchone() == ('"C"',)
+
+
+def test_no_letter_outgrows_the_backend(folding: str) -> None:
+    """Some letters take more bytes in the other case, and a result has a gigabyte at most: what is folded is cut."""
+    dialect = dialect_of("postgres", folding)
+    for call in (Call("upper", (X,), TEXT), Call("lower", (X,), TEXT), Call("ilike", (X, Lit("a%", TEXT)), BOOL)):
+        assert f'(LEFT("x", {LONGEST_FOLDED}) COLLATE' in Emitter(dialect, {}).value(call)
+    assert LONGEST_FOLDED * max(len(changed.encode()) for x in LETTERS for changed in (x.upper(), x.lower())) < 2**29

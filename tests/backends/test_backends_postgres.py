@@ -258,6 +258,22 @@ def test_a_wrong_address_is_refused_without_the_password() -> None:
     assert "hunter2" not in f"{refusal.value.message}{refusal.value.detail}"
 
 
+@pytest.mark.parametrize("encoding", ["SQL_ASCII", "LATIN1", "EUC_JIS_2004"])
+def test_texts_of_other_encodings_are_refused_at_the_start(url: str, encoding: str) -> None:
+    """Of these a row may hold what cannot be sent as UTF8, or case cannot be changed: a statement would fail by it."""
+    name = f"in_{encoding.lower()}"
+    with psycopg.connect(url, autocommit=True) as connection:
+        made = f"CREATE DATABASE {name} ENCODING '{encoding}' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0"
+        connection.execute(made.encode())
+        own = connection.info.dbname
+    try:
+        with pytest.raises(Rejected, match=f"encoding {encoding}, not UTF8"):
+            PostgresBackend(url.replace(f"/{own}?", f"/{name}?"), "UTC")
+    finally:
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
+
+
 def test_the_session_is_read_only_and_fixed(backend: PostgresBackend) -> None:
     settings = (
         "SELECT (current_setting('transaction_read_only') = 'on' AND current_setting('TimeZone') = 'Europe/Rome'"
