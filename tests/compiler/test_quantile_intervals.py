@@ -163,6 +163,7 @@ def test_a_null_rank_has_null_ends_and_measures_nothing() -> None:
         ("1 / MEDIAN(num)", "dp_interval_low(PERCENTILE_CONT"),
         ("ABS(MEDIAN(num) - 500)", "dp_interval_low(PERCENTILE_CONT"),
         ("CAST(MEDIAN(num) AS text)", "dp_interval_low(PERCENTILE_CONT"),
+        ("CAST(MEDIAN(at) AS time)", "dp_interval_low(PERCENTILE_CONT"),
         ("MEDIAN(num) - MEDIAN(dec)", "dp_interval_low(PERCENTILE_CONT"),
         ("MAX(num) * 2", "MIN, MAX and MODE have no interval"),
     ],

@@ -108,7 +108,8 @@ def _between_ends(
     return outer(this=ends[0], expressions=ends[1:])
 
 
-_ORDERED = exp.DataType.NUMERIC_TYPES | exp.DataType.TEMPORAL_TYPES
+_ORDERED = (exp.DataType.NUMERIC_TYPES | exp.DataType.TEMPORAL_TYPES) - {exp.DType.TIME, exp.DType.TIMETZ}
+"""Casts that keep the order: the time of day begins anew with every day."""
 
 
 def _follows(node: exp.Expr, is_aggregate: Callable[[exp.Expr], bool]) -> bool:
