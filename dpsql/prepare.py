@@ -41,7 +41,8 @@ class Preparer:
         try:
             now = hour_of(datetime.now(UTC), self._zone) if reads_clock(text, self._schema) else None
             reuse = Reuse(reuse_error_of(asker, settings), settings.max_error)
-            ready = self._compiled(text, terms, asker.role.tables, parameters, now, reuse)
+            written = repr(parameters) if parameters else ""
+            ready = self._compiled(text, terms, asker.role.tables, parameters, written, now, reuse)
         except Rejected as error:
             raise _moved(error, text, offset) from None
         except RecursionError:
@@ -57,9 +58,11 @@ class Preparer:
         terms: Terms,
         tables: tuple[str, ...] | None,
         parameters: Parameters,
+        written: str,
         now: datetime | None,
         reuse: Reuse,
     ) -> Ready:
+        """`written`: the parameters, so that those which are equal but look different, as 1.5 and 1.50, stay apart."""
         visible = None if tables is None else frozenset(tables)
         compiled = compile_statement(text, self._schema, terms, visible, parameters, now)
         queries = {planned.id: self.queries(planned, {}) for planned in compiled.releases}
