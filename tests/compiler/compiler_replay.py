@@ -17,7 +17,7 @@ from compiler_statements import Statement
 
 from dpsql.compiler import Compiled, compile_statement
 from dpsql.compiler.algebra import Scalar
-from dpsql.compiler.emit import DIALECTS, emit
+from dpsql.compiler.emit import Dialect, dialect_of, emit
 from dpsql.compiler.plan import PlannedRelease, with_released_keys
 from dpsql.compiler.walk import expressions, parts
 from dpsql.dp.selection import weight, weight_sensitivity
@@ -33,18 +33,23 @@ def compiled_on(site: Site, statement: Statement) -> Compiled:
     return compile_statement(statement.text, site.schema, terms, parameters=parameters, now=datetime(2020, 2, 14, 10))
 
 
-def runnable(compiled: Compiled, dialect: str) -> Iterator[tuple[PlannedRelease, str]]:
+def spoken(site: Site) -> Dialect:
+    """The dialect of a site's backend, as an engine speaks it."""
+    return dialect_of(site.backend.dialect, site.backend.folding)
+
+
+def runnable(compiled: Compiled, dialect: Dialect) -> Iterator[tuple[PlannedRelease, str]]:
     """Every release that adds up cells, with its SQL; made-up rows stand for the relations released before it."""
     derived = made_up(compiled)
     for planned in compiled.releases:
         if planned.has_cells:
             release = with_released_keys(planned, derived)
-            yield release, emit(release, DIALECTS[dialect], derived)
+            yield release, emit(release, dialect, derived)
 
 
 def violations(site: Site, compiled: Compiled, names: tuple[str, ...] | None = None) -> Iterator[str]:
     """Every way in which the statement breaks its promise on this site."""
-    for release, sql in runnable(compiled, site.backend.dialect):
+    for release, sql in runnable(compiled, spoken(site)):
         try:
             whole = cells(site.fetch(sql, len(release.keys)))
             yield from _outside(release, whole)
@@ -58,9 +63,7 @@ def violations(site: Site, compiled: Compiled, names: tuple[str, ...] | None = N
 
 def integers(site: Site, compiled: Compiled, name: str | None = None) -> list[Cells]:
     """The exact cells of all releases, by key."""
-    return [
-        cells(site.fetch(sql, len(release.keys), name)) for release, sql in runnable(compiled, site.backend.dialect)
-    ]
+    return [cells(site.fetch(sql, len(release.keys), name)) for release, sql in runnable(compiled, spoken(site))]
 
 
 def cells(found: ExactCells) -> Cells:

@@ -22,17 +22,19 @@ from dpsql.types import ExactCells
 
 
 def column_type(declared: str, unit: UnitKind) -> str:
-    """UNIT and UNIT2 are of one family, not of one width."""
+    """UNIT and UNIT2 are of one family, not of one type or width."""
     if declared == "UNIT":
-        return "TEXT" if unit == "text" else "BIGINT"
+        return "somebody" if unit == "text" else "BIGINT"
     if declared == "UNIT2":
         return "TEXT" if unit == "text" else "INTEGER"
     return declared
 
 
 def ddl(world: World) -> list[str]:
-    """CREATE TABLE statements that both backends take."""
+    """CREATE statements that both backends take."""
     made = []
+    if world.unit == "text":
+        made.append(f"CREATE TYPE somebody AS ENUM ({', '.join(map(_literal, reversed(units(world.unit))))})")
     for table, columns in COLUMNS.items():
         parts = [f'"{name}" {column_type(of, world.unit)}' for name, of in columns.items()]
         if table == "orders":

@@ -71,7 +71,8 @@ class Writer:
         mechanism = self.random.choice(("auto", "auto", "laplace"))
         groups = self.random.choice((None, None, None, 1, 2))
         epsilon = self.random.choice((Decimal("0.1"), Decimal(1), Decimal("2.5")))
-        return Terms(epsilon, Decimal("1e-7"), mechanism, groups)  # type: ignore[arg-type]
+        rows = self.random.choice((None, None, 1, 2))
+        return Terms(epsilon, Decimal("1e-7"), mechanism, groups, rows)  # type: ignore[arg-type]
 
     def _subquery(self, source: From) -> str:
         alias, table = source.tables[0]

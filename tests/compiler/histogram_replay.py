@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from compiler_replay import Cells, cells, made_up
+from compiler_replay import Cells, cells, made_up, spoken
 from compiler_sites import NOBODY, Site
 
 from dpsql.compiler import Compiled
-from dpsql.compiler.emit import DIALECTS, emit_histogram
+from dpsql.compiler.emit import emit_histogram
 from dpsql.compiler.histograms import Histogram
 from dpsql.compiler.plan import PlannedRelease, with_released_keys
 from dpsql.errors import Failed
@@ -28,7 +28,7 @@ def weights(site: Site, compiled: Compiled, name: str | None = None, mutation: M
     for release in compiled.releases:
         filled = with_released_keys(release, derived)
         for histogram in release.histograms:
-            sql = mutation(emit_histogram(filled, histogram, DIALECTS[site.backend.dialect], derived))
+            sql = mutation(emit_histogram(filled, histogram, spoken(site), derived))
             found.append(cells(site.fetch(sql, len(release.keys) + 1, name)))
     return found
 

@@ -198,6 +198,7 @@ TEXT_FORMS = (
     "{0} || '-' || {1}",
     "CONCAT_WS('/', {0}, {0})",
     "UPPER(RIGHT({0}, 2))",
+    "LOWER({0})",
     "REPLACE({0}, 'o', '0')",
     "LPAD({0}, 3, '*')",
     "SPLIT_PART({0}, ' ', 1)",
@@ -211,3 +212,14 @@ TIME_FORMS = (
     "TO_TIMESTAMP(FLOOR(EXTRACT(epoch FROM {0}) / 86400) * 86400)",
     "(EXTRACT(year FROM {0}) * 100 + EXTRACT(month FROM {0}))",
 )
+BEGINNINGS = (
+    "date_trunc('hour', {0}) + INTERVAL '20 minutes' * FLOOR(EXTRACT(minute FROM {0}) / 20)",
+    "date_trunc('hour', {0}) - INTERVAL '1 hour' * MOD(CAST(EXTRACT(hour FROM {0}) AS integer), 6)",
+    "date_trunc('day', {0}) + FLOOR(EXTRACT(hour FROM {0}) / 12) * INTERVAL '12 hours'",
+    "date_trunc('day', {0}) - EXTRACT(dow FROM {0}) * INTERVAL '1 day'",
+    "CAST({0} AS date) - CAST(EXTRACT(dow FROM {0}) AS integer)",
+    "CAST({0} AS date) - (CAST(EXTRACT(isodow FROM {0}) AS integer) - 1)",
+    "COALESCE(CAST({0} AS date), DATE '2020-02-15')",
+    "COALESCE(CAST(date_trunc('month', {0}) AS date), DATE '1999-12-31')",
+)
+"""Parts of time as tools write them, and dates that stand for none."""

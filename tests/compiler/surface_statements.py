@@ -10,7 +10,18 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from compiler_statements import Statement, Writer
-from statement_parts import BOUNDED, DERIVED, MEMBERS, PRIVATE_KEYS, PUBLIC_KEYS, SOURCES, From, Place, places
+from statement_parts import (
+    BEGINNINGS,
+    BOUNDED,
+    DERIVED,
+    MEMBERS,
+    PRIVATE_KEYS,
+    PUBLIC_KEYS,
+    SOURCES,
+    From,
+    Place,
+    places,
+)
 
 from dpsql.types import DATE, FLOAT8, INT8, TEXT, Parameters
 
@@ -281,6 +292,55 @@ class Surface(Writer):
         source = self.pick(lambda s: s not in OUTER and len(s.tables) < 3)
         return f"SELECT {', '.join([*self.some_keys(1, 2), self.aggregate(source)])} FROM {source.sql} GROUP BY ALL"
 
+    def beginnings(self) -> str:
+        source = self.pick(lambda s: s not in OUTER and len(s.tables) < 3 and s.tables[0][1] in ("visits", "orders"))
+        key = self.random.choice(BEGINNINGS).format(self._column("time"))
+        return self.grouped(source, [key, *self.some_keys(0, 1)])
+
+    def first_known(self) -> str:
+        """COALESCE of bounded whole numbers, filtered or not."""
+        source = self.pick(lambda s: s not in OUTER and len(s.tables) < 3)
+        a, b = self._named(INTEGERS) or "1", self._named(INTEGERS) or "2"
+        key = self.random.choice(("COALESCE({0}, 0)", "COALESCE({0}, {1}, -7)", "COALESCE({0} * 2, 300)")).format(a, b)
+        where = " AND ".join(c for c in (source.where, self.random.choice(("", f"{key} > 1", f"{a} < 9"))) if c)
+        return self.grouped(From(source.sql, source.tables, source.unit, where), [key])
+
+    def intervals(self) -> str:
+        """Ends of intervals, of quantiles and of what follows from them, and of sums."""
+        source = self.pick(lambda s: s not in OUTER and len(s.tables) < 3)
+        of = self.random.choice(
+            (
+                "MEDIAN({0})",
+                "PERCENTILE_CONT(0.95) WITHIN GROUP (ORDER BY {0})",
+                "PERCENTILE_DISC(0) WITHIN GROUP (ORDER BY {0})",
+                "FLOOR(3 - QUANTILE_CONT({0}, 0.3) / 4)",
+                "SUM({0}) / COUNT(*)",
+                "CORR({0}, {1})",
+            )
+        ).format(self._named(BOUNDED), self._named(BOUNDED))
+        shown = [of, f"dp_interval_low({of})", f"dp_interval_high({of})"]
+        keys = self.some_keys(0, 1)
+        by = f" GROUP BY {', '.join(keys)}" if keys else ""
+        return f"SELECT {', '.join([*keys, *shown])} FROM {source.sql}{self.filtered(source)}{by}"
+
+    def pairs(self) -> str:
+        """Statistics of pairs that may share their columns' moments: comparisons say that neither is NULL."""
+        source = self.pick(lambda s: s not in OUTER and len(s.tables) < 3)
+        a, b = self._named(BOUNDED) or "1", self._named(BOUNDED) or "1"
+        forms = [form.format(a, b) for form in (*MOMENTS, "SUM({0})", "AVG({1})", "COUNT({1})", "COUNT(*)")]
+        keys, shown = self.some_keys(0, 1), self.random.sample(forms, 4)
+        where = " AND ".join(c for c in (source.where, f"{a} > -1000 AND {b} < 1000000") if c)
+        by = f" GROUP BY {', '.join(keys)}" if keys else ""
+        return f"SELECT {', '.join([*keys, *shown])} FROM {source.sql} WHERE {where}{by}"
+
+    def series(self) -> str:
+        source = self.pick(lambda s: len(s.tables) == 1)
+        whole, time = self._named(INTEGERS), self._column("time")
+        days = "generate_series(DATE '2020-01-20', DATE '2020-02-20', INTERVAL '10 days') AS g ON g = {0}"
+        join = days.format(time) if whole is None else f"generate_series(-4, 9, 2) AS g ON g = {whole}"
+        made = From(f"{source.sql} JOIN {join}", source.tables, source.unit, source.where)
+        return self.grouped(made, self.random.choice((["g"], [], self.some_keys(1, 1))))
+
     def with_parameters(self) -> str:
         source = self.pick(lambda s: s not in OUTER)
         self.parameters = ((INT8, 3), (FLOAT8, 40.5), (TEXT, "zoo"), (DATE, None))
@@ -346,6 +406,11 @@ KINDS: Mapping[str, Kind] = {
     "windows": Kind(lambda w: w.windowed()),
     "all keys": Kind(lambda w: w.all_keys()),
     "parameters": Kind(lambda w: w.with_parameters()),
+    "beginnings": Kind(lambda w: w.beginnings()),
+    "first known": Kind(lambda w: w.first_known()),
+    "intervals": Kind(lambda w: w.intervals()),
+    "pairs": Kind(lambda w: w.pairs()),
+    "series": Kind(lambda w: w.series()),
 }
 
 

@@ -169,7 +169,7 @@ def test_size_and_depth_end_in_a_refusal_or_a_plan(site: Site, index: int) -> No
     try:
         for _ in split(DEEP[index]):
             compiled = compile_statement(DEEP[index], site.schema, TERMS)
-            assert list(runnable(compiled, "duckdb")) or not compiled.releases
+            assert list(runnable(compiled, DIALECTS["duckdb"])) or not compiled.releases
     except Rejected:
         pass
     assert time.perf_counter() - start < 5.0
@@ -188,7 +188,7 @@ def test_backend_sql_is_made_of_fixed_words_declared_names_and_literals(site: Si
     """Whatever the client wrote: no alias, no function name, no text of theirs but inside quoted literals."""
     statements = [*cases().values(), *_random(site, 40)]
     for statement in statements:
-        for _, sql in runnable(compiled_on(site, statement), dialect):
+        for _, sql in runnable(compiled_on(site, statement), DIALECTS[dialect]):
             assert not list(_foreign(sql)), statement.text
 
 
