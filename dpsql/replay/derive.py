@@ -6,6 +6,10 @@ where that is sound (see `paths`). A sum of clipped cells is never clipped more 
 at most the sum of its parts, and the radius of many groups at least that of one. A single cell may be, where a unit has
 much in other groups.
 
+COUNT(x) and the n of AVG(x) have one clipping, by rows. SUM(x) is clipped by what it adds up to, the moments of AVG(x)
+by rows: of a unit with many rows of small values the first may keep all, the second little, and the ratio of the first
+to a clipped count is no average. So either follows from the other only where nothing is clipped.
+
 Why it costs no privacy: all is computed from releases that were paid for, by post-processing, to which differential
 privacy is closed. Which of them are used, and whether any, is decided from plans and prices. It must never hang on
 released values: a statement would then be charged, or not, by what noise showed, and one whose answers are taken from
@@ -36,15 +40,18 @@ MAX_TERMS: Final = 200_000
 # Reading ------------------------------------------------------------------------------------------------------------
 
 
-def reading(asked: Measured, stored: Sequence[Measured]) -> Reading | None:
-    """The vector from those of a stored release; None where it does not follow from them."""
+def reading(asked: Measured, stored: Sequence[Measured], *, exact: bool) -> Reading | None:
+    """The vector from those of a stored release; None where it does not follow from them.
+
+    `exact`: no contribution can have been clipped.
+    """
     by_text = {measured.text: place for place, measured in enumerate(stored)}
     place = by_text.get(asked.text)
     if place is not None:
         return Reading(((place, Fraction(1)),), stored[place].variance)
     found = {m.role: i for i, m in enumerate(stored) if m.role and m.of == asked.of}
     match asked.role:
-        case "sum" if "x" in found and "n" in found:
+        case "sum" if exact and "x" in found and "n" in found:
             x = stored[found["x"]]
             scale = x.step / asked.step
             return _combined(stored, ((found["x"], scale), (found["n"], x.centre * scale / ONE)))
@@ -52,7 +59,7 @@ def reading(asked: Measured, stored: Sequence[Measured]) -> Reading | None:
             return _combined(stored, ((found["n"], Fraction(1)),))
         case "n" if "count" in found and not asked.nan:
             return _combined(stored, ((found["count"], Fraction(1)),))
-        case "x" if "sum" in found and "count" in found and not asked.nan:
+        case "x" if exact and "sum" in found and "count" in found and not asked.nan:
             return _centred(asked, stored, found["sum"], found["count"])
     return None
 
@@ -77,6 +84,9 @@ def _centred(asked: Measured, stored: Sequence[Measured], total: int, count: int
 
 # Choosing -----------------------------------------------------------------------------------------------------------
 
+Tiles = Mapping[int, tuple[int, ...]]
+"""The cells that make up each asked set, by its place; empty sets have none."""
+
 
 @dataclass(slots=True)
 class _Candidate:
@@ -90,7 +100,7 @@ class _Candidate:
     readings: tuple[Reading, ...]
     weight: float
     grows: bool
-    tiles: dict[str, list[tuple[int, ...]] | None] = field(default_factory=dict)
+    tiles: dict[str, Tiles | None] = field(default_factory=dict)
 
     def axis(self, name: str) -> Axis | None:
         return next((axis for axis in self.shape.axes if axis.name == name), None)
@@ -106,9 +116,10 @@ def choose(kin: Kin, stored: Sequence[tuple[int, Shape]]) -> Recipe | None:
     shapes = [asked, *(c.shape for c in candidates)]
     full = {axis.name: axis.full for shape in shapes for axis in shape.axes} or {"": ((0, 1),)}
     wanted = {name: ((whole,)) for name, whole in full.items()} | {axis.name: axis.cells for axis in asked.axes}
+    tiled = {name: {i: each for i, each in enumerate(sets) if each} for name, sets in wanted.items()}
     best: tuple[float, str, list[Path]] | None = None
     for name in full:
-        paths = _paths(name, wanted, full, candidates, single)
+        paths = _paths(name, wanted[name], tiled, full, candidates, single)
         worst = inf if paths is None else max((path.weight for path in paths), default=inf)
         if paths is not None and worst <= DONE and (best is None or worst < best[0]):
             best = worst, name, paths
@@ -117,25 +128,26 @@ def choose(kin: Kin, stored: Sequence[tuple[int, Shape]]) -> Recipe | None:
 
 def _candidates(kin: Kin, stored: Sequence[tuple[int, Shape]]) -> list[_Candidate]:
     """The releases whose vectors, and whose noise, will do."""
-    known: dict[tuple[Measured, ...], tuple[tuple[Reading, ...], float, bool] | None] = {}
+    known: dict[tuple[tuple[Measured, ...], bool], tuple[tuple[Reading, ...], float, bool] | None] = {}
     found: list[_Candidate] = []
-    last, read = None, None
+    last: tuple[tuple[Measured, ...], bool] | None = None
+    read = None
     for number, shape in stored:
         if not kin.aimed and shape.epsilon < kin.shape.epsilon:
             continue
-        if shape.measured is not last:
-            last = shape.measured
+        if last is None or shape.measured is not last[0] or shape.exact != last[1]:
+            last = shape.measured, shape.exact
             if last not in known:
-                known[last] = _readings(kin, last)
+                known[last] = _readings(kin, *last)
             read = known[last]
         if read is not None:
             found.append(_Candidate(number, shape, *read))
     return found
 
 
-def _readings(kin: Kin, stored: tuple[Measured, ...]) -> tuple[tuple[Reading, ...], float, bool] | None:
+def _readings(kin: Kin, stored: tuple[Measured, ...], exact: bool) -> tuple[tuple[Reading, ...], float, bool] | None:
     """How each asked vector is read, the largest share of its allowed variance that one cell takes, and `grows`."""
-    readings = [reading(measured, stored) for measured in kin.shape.measured]
+    readings = [reading(measured, stored, exact=exact) for measured in kin.shape.measured]
     found = tuple(r for r in readings if r is not None)
     if not found or len(found) < len(readings) or _leaning(kin.shape.measured, found, stored):
         return None
@@ -159,19 +171,19 @@ def _leaning(asked: Sequence[Measured], readings: Sequence[Reading], stored: Seq
     return False
 
 
-def _tiles(c: _Candidate, name: str, wanted: tuple[Set, ...], full: Set) -> list[tuple[int, ...]] | None:
-    """For each asked set, the release's cells on this axis that make it up; None where they do not."""
+def _tiles(c: _Candidate, name: str, wanted: Mapping[int, Set], full: Set) -> Tiles | None:
+    """The release's cells on this axis that make up the asked sets; None where they do not."""
     if name not in c.tiles:
         axis = c.axis(name)
         c.tiles[name] = _tiled(wanted, (full,) if axis is None else axis.cells)
     return c.tiles[name]
 
 
-def _tiled(wanted: tuple[Set, ...], cells: tuple[Set, ...]) -> list[tuple[int, ...]] | None:
+def _tiled(wanted: Mapping[int, Set], cells: tuple[Set, ...]) -> Tiles | None:
     starts = sorted((cell[0][0], place) for place, cell in enumerate(cells) if cell)
     lows = [low for low, _ in starts]
-    found: list[tuple[int, ...]] = []
-    for asked in wanted:
+    found: dict[int, tuple[int, ...]] = {}
+    for number, asked in wanted.items():
         places = [
             place
             for low, high in asked
@@ -180,13 +192,14 @@ def _tiled(wanted: tuple[Set, ...], cells: tuple[Set, ...]) -> list[tuple[int, .
         ]
         if sum(size(cells[place]) for place in places) != size(asked):
             return None
-        found.append(tuple(places))
+        found[number] = tuple(places)
     return found
 
 
 def _paths(
     name: str,
-    wanted: Mapping[str, tuple[Set, ...]],
+    wanted: Sequence[Set],
+    tiled: Mapping[str, Mapping[int, Set]],
     full: Mapping[str, Set],
     candidates: Sequence[_Candidate],
     single: bool,
@@ -195,7 +208,7 @@ def _paths(
     ranges = Ranges()
     equal: dict[Set, Path] = {}
     for place, c in enumerate(candidates):
-        times = _times(c, name, wanted, full, single)
+        times = _times(c, name, tiled, full, single)
         weight = c.weight * times
         if weight > DONE:
             continue
@@ -206,7 +219,7 @@ def _paths(
             if not single and len(cell) == 1:
                 ranges.add((*cell[0], weight, place, number), exact=c.shape.exact, grows=c.grows and times == 1)
     found: list[Path] = []
-    for asked, joined in zip(wanted[name], shortest(ranges, wanted[name]), strict=True):
+    for asked, joined in zip(wanted, shortest(ranges, wanted), strict=True):
         if not asked:  # no row within bounds and filter has this key: it counts nothing, without noise
             found.append(Path(0.0, ()))
             continue
@@ -218,15 +231,15 @@ def _paths(
 
 
 def _times(
-    c: _Candidate, moving: str, wanted: Mapping[str, tuple[Set, ...]], full: Mapping[str, Set], single: bool
+    c: _Candidate, moving: str, tiled: Mapping[str, Mapping[int, Set]], full: Mapping[str, Set], single: bool
 ) -> float:
     """How many cells of all other axes are added up for one on the moving axis; infinite where these do not fit."""
     times = 1.0
     for name, whole in full.items():
         if name == moving:
             continue
-        tiles = _tiles(c, name, wanted[name], whole)
-        most = inf if tiles is None else max(map(len, tiles))
+        tiles = _tiles(c, name, tiled[name], whole)
+        most = inf if tiles is None else max(map(len, tiles.values()), default=0)
         if tiles is None or (single and most > 1):
             return inf
         times *= max(most, 1)
@@ -265,7 +278,7 @@ def _rows(c: _Candidate, moving: str, number: int, at: Mapping[str, int]) -> Ite
     """The rows of a stored release that make up an asked cell."""
     strides = [prod(len(axis.cells) for axis in c.shape.axes[i + 1 :]) for i in range(len(c.shape.axes))]
     choices = [
-        (number,) if axis.name == moving else (c.tiles[axis.name] or [()])[at.get(axis.name, 0)]
+        (number,) if axis.name == moving else (c.tiles[axis.name] or {}).get(at.get(axis.name, 0), ())
         for axis in c.shape.axes
     ]
     for places in product(*choices):

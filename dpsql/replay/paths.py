@@ -33,7 +33,7 @@ DONE: Final = 1 + 1e-9
 """All of the error that is allowed, up to rounding."""
 
 MAX_SEARCH: Final = 20_000
-"""Edges times asked sets, up to which ranges are read by any path."""
+"""Edges times asked intervals, up to which ranges are read by any path."""
 
 Cell = tuple[Position, Position, float, int, int]
 """(low, high, length, candidate, its cell on the axis): a stored range."""
@@ -74,7 +74,7 @@ class Ranges:
 def shortest(ranges: Ranges, wanted: Sequence[Set]) -> list[Path | None]:
     """For each asked set the best way that was found."""
     searches = [_rising(ranges.forward)]
-    if ranges.exact and len(ranges.exact) * len(wanted) <= MAX_SEARCH:
+    if ranges.exact and len(ranges.exact) * sum(map(len, wanted)) <= MAX_SEARCH:
         searches.append(_any_way(ranges.exact))
     growing = _near(ranges.growing, wanted)
     if growing:

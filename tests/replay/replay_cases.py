@@ -53,6 +53,8 @@ tables:
       age: {{type: integer, lower: 0, upper: 99}}
       city: {{type: text, values: [Lima, Oslo]}}
       income: {{type: integer, lower: 0, upper: 1000}}
+      change: {{type: integer, lower: -10, upper: 50}}
+      gain: {{type: integer, lower: -50, upper: 50}}
   busy:
     unit: uid
     max_rows_per_group: 1
@@ -77,7 +79,8 @@ CREATE TABLE visits AS SELECT
   CASE WHEN i % 9 < 8 THEN (1 + i % 4)::INTEGER END AS note, 't' || i % 4 AS tag
 FROM range({PEOPLE * 5}) AS r(i);
 CREATE TABLE people AS SELECT i AS uid, (i * 7 % 100)::INTEGER AS age, ['Lima', 'Oslo'][1 + i % 2] AS city,
-  (i * 31 % 1001)::INTEGER AS income FROM range({PEOPLE}) AS r(i);
+  (i * 31 % 1001)::INTEGER AS income,
+  (i * 13 % 61 - 10)::INTEGER AS change, (i * 17 % 101 - 50)::INTEGER AS gain FROM range({PEOPLE}) AS r(i);
 CREATE TABLE busy AS SELECT i % {PEOPLE} AS uid, (i % 24)::INTEGER AS hour FROM range({PEOPLE * 48}) AS r(i);
 """
 

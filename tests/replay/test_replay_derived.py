@@ -39,13 +39,12 @@ BY_MONTH = "SELECT DATE_TRUNC('month', day), COUNT(*) FROM visits GROUP BY 1"
 DERIVED = (
     # fewer measurements
     (["SELECT COUNT(*), AVG(note), SUM(price) FROM visits"], "SELECT SUM(price) FROM visits"),
-    (
-        ["SELECT AVG(price) FROM visits GROUP BY shop"],
-        "SELECT shop, SUM(price), COUNT(price) FROM visits GROUP BY shop",
-    ),
-    (["SELECT COUNT(price), SUM(price) FROM visits"], "SELECT AVG(price), SUM(price) / COUNT(price) FROM visits"),
-    (["SELECT VAR_POP(price) FROM visits"], "SELECT AVG(price), SUM(price) FROM visits"),
-    (["SELECT AVG(change) FROM visits"], "SELECT SUM(change) FROM visits"),
+    (["SELECT AVG(note) FROM visits GROUP BY shop"], "SELECT shop, COUNT(note) FROM visits GROUP BY shop"),
+    (["SELECT VAR_POP(price) FROM visits"], "SELECT AVG(price), COUNT(price) FROM visits"),
+    (["SELECT AVG(income) FROM people GROUP BY city"], "SELECT city, SUM(income) FROM people GROUP BY city"),
+    (["SELECT COUNT(gain), SUM(gain) FROM people"], "SELECT AVG(gain), SUM(gain) / COUNT(gain) FROM people"),
+    (["SELECT VAR_POP(income) FROM people"], "SELECT AVG(income), SUM(income) FROM people"),
+    (["SELECT AVG(change) FROM people"], "SELECT SUM(change) FROM people"),
     # fewer public keys
     ([BY_SHOP], f"{V} WHERE shop = 'cafe'"),
     ([BY_SHOP], f"{V} WHERE shop IN ('zoo', 'cafe')"),
@@ -123,6 +122,10 @@ MEASURED = (
     ),
     (["SELECT shop, MEDIAN(price) FROM visits GROUP BY shop"], "SELECT MEDIAN(price) FROM visits WHERE shop = 'zoo'"),
     (["SELECT shop, MAX(price) FROM visits GROUP BY shop"], "SELECT MAX(price) FROM visits"),
+    # other clipping: by rows, or by what they add up to
+    (["SELECT AVG(hour) FROM busy"], "SELECT SUM(hour) FROM busy"),
+    (["SELECT SUM(hour), COUNT(hour) FROM busy"], "SELECT AVG(hour) FROM busy"),
+    (["SELECT AVG(price) FROM visits GROUP BY shop"], "SELECT shop, SUM(price) FROM visits GROUP BY shop"),
     # differences of what may be clipped
     (
         ["SELECT COUNT(*) FROM busy WHERE hour < 12", "SELECT COUNT(*) FROM busy WHERE hour < 6"],
@@ -150,7 +153,7 @@ MEASURED = (
     ([f"{V} WHERE tag = $$'scan(x as t1,$$"], f"{V} WHERE tag = $$'scan(x as t2,$$"),
     ([f"""{V} WHERE tag = '"scan(x as t1,'"""], f"""{V} WHERE tag = '"scan(x as t2,'"""),
     # a sum and a count with the same noise, whose ratio may be negative though the middle of the bounds is positive
-    (["SELECT AVG(change) FROM visits"], "SELECT SUM(change), COUNT(change) FROM visits"),
+    (["SELECT AVG(change) FROM people"], "SELECT SUM(change), COUNT(change) FROM people"),
     # other measurements
     (["SELECT shop, SUM(price) FROM visits GROUP BY shop"], f"{V} WHERE shop = 'zoo'"),
     (["SELECT shop, COUNT(note) FROM visits GROUP BY shop"], f"{V} WHERE shop = 'zoo'"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from decimal import Decimal
 from fractions import Fraction
 from random import Random
@@ -125,3 +126,26 @@ def test_positions_may_be_fractions() -> None:
     parts: list[Set] = [((0, half),), ((half, 3),)]
     shapes = [Shape("f", (Axis("x", ((0, 9),), (part,)),), shape(0, 1).measured, False, Decimal(1)) for part in parts]
     assert choose(Kin(shape(0, 3), (9.0,)), list(enumerate(shapes))) is not None
+
+
+def test_what_is_stored_cannot_make_a_choice_long() -> None:
+    """Everybody who asks the ledger waits for it: keys without a row, and ranges that only a long way joins."""
+    count = shape(0, 1).measured
+    full: Set = ((-1, 10_001),)
+
+    def wide(*axes: tuple[Set, ...]) -> Shape:
+        named = tuple(Axis(name, full, cells) for name, cells in zip("ab", axes, strict=False))
+        return Shape("f", named, count, True, Decimal(1))
+
+    def ranges(first: int, last: int, step: int, width: int) -> tuple[Set, ...]:
+        return tuple(((low, low + width),) for low in range(first, last, step))
+
+    part: tuple[Set, ...] = (((0, 5),),)
+    odd = [wide(ranges(0, 10_000, 2, 2)), wide(ranges(1, 9_998, 2, 2)), wide(ranges(0, 1, 1, 1))]
+    for asked, stored in (
+        (wide(((),) * 10_000, part), [wide(each, part) for each in [ranges(low, low + 1, 1, 5) for low in range(300)]]),
+        (wide((tuple((low, low + 1) for low in range(8_000, 9_000, 2)),)), odd),
+    ):
+        start = time.process_time()
+        assert choose(Kin(asked, (1e12,)), list(enumerate(stored))) is None
+        assert time.process_time() - start < 1
