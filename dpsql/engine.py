@@ -75,21 +75,24 @@ def open_engine(policy: Policy, sharers: int = 1) -> Engine:
     """
     ledger = open_ledger(policy.ledger, policy.dataset, policy.ledger_anchor)
     try:
+        refreshes = ledger.refreshes()
         backend = open_backend(policy.backend, policy.timezone, sharers)
     except BaseException:
         ledger.close()
         raise
     try:
-        return make_engine(policy, backend, ledger)
+        return make_engine(policy, backend, ledger, refreshes)
     except BaseException:
         backend.close()
         ledger.close()
         raise
 
 
-def make_engine(policy: Policy, backend: Backend, ledger: Ledger) -> Engine:
-    """An engine over what is open. What it inspects is no older than the refresh that it names."""
-    refreshes = ledger.refreshes()
+def make_engine(policy: Policy, backend: Backend, ledger: Ledger, refreshes: int) -> Engine:
+    """An engine over what is open, `refreshes` of the ledger old: as many as there were before the backend was opened.
+
+    One that sees a file as it was when it was opened would else take the old data for the new.
+    """
     return Engine(inspect(backend, policy), backend, ledger, refreshes)
 
 
@@ -116,8 +119,8 @@ class Engine:
         self.policy = schema.policy
         self.backend = backend
         self.ledger = ledger
+        self.refreshes = refreshes
         self._serial = next(_serials)
-        self._refreshes = refreshes
         public = {name: t.rows for name, t in {**schema.tables, **schema.responses}.items() if t.rows is not None}
         self.pool = Pool(public)
         self._dialect = dialect_of(backend.dialect, backend.folding)
@@ -132,7 +135,7 @@ class Engine:
 
     def is_current(self) -> bool:
         """Whether the operator has not said since that the data have changed."""
-        return self.ledger.knows_epoch(self._refreshes) or self.ledger.refreshes() == self._refreshes
+        return self.ledger.knows_epoch(self.refreshes) or self.ledger.refreshes() == self.refreshes
 
     def _require_current(self) -> None:
         if not self.is_current():
@@ -279,7 +282,7 @@ class Engine:
 
         Also no where that is not known without asking the ledger.
         """
-        if again.serial != self._serial or not self.ledger.knows_epoch(self._refreshes):
+        if again.serial != self._serial or not self.ledger.knows_epoch(self.refreshes):
             return False
         trail.answered_again(user, text, self.policy.server.log_text, again.replayed)
         return True

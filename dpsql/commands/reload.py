@@ -96,10 +96,14 @@ class Current:
 
     def commit(self, prepared: Prepared) -> tuple[str, ...]:
         """From now on statements begin under the prepared policy; the users whose sessions must end."""
-        old, new = prepared.old, prepared.engine
-        old.ledger.follow(terms_of(new.policy))
-        self._put(new)
-        return tuple(leaving(old.policy, new.policy))
+        with self._renewing:
+            old, new = self._engine, prepared.engine
+            if old is not prepared.old:  # what the prepared one sees has been let go
+                self.abandon(prepared)
+                new = self._made(new.policy, old)
+            old.ledger.follow(terms_of(new.policy))
+            self._put(new)
+            return tuple(leaving(old.policy, new.policy))
 
     def abandon(self, prepared: Prepared) -> None:
         """The prepared policy is not taken over after all."""
@@ -139,13 +143,14 @@ class Current:
 
     def _made(self, policy: Policy, old: Engine) -> Engine:
         """An engine for the policy on the newest data, on the old one's backend where that sees them."""
+        refreshes = old.ledger.refreshes()
         same = (policy.backend, policy.timezone) == (old.policy.backend, old.policy.timezone)
-        shared = same and (old.is_current() or not old.backend.immutable)
+        shared = same and (old.refreshes == refreshes or not old.backend.immutable)
         if same and not shared:
             self._let_go(old)
         backend = old.backend if shared else open_backend(policy.backend, policy.timezone, self._sharers)
         try:
-            return make_engine(policy, backend, old.ledger)
+            return make_engine(policy, backend, old.ledger, refreshes)
         except BaseException:
             if not shared:
                 backend.close()

@@ -6,6 +6,7 @@ import threading
 import time
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import psycopg
@@ -14,9 +15,11 @@ from click.testing import CliRunner
 from ledger_cases import DATASET, answer, debit, made, made_in_postgres
 from test_ledger_reload import connected, serving, waited, written
 
+from dpsql.backends import Backend, open_backend
 from dpsql.commands.ledger import ledger as ledger_command
 from dpsql.commands.refresh import refresh
-from dpsql.engine import Refreshed, open_engine
+from dpsql.commands.reload import Current
+from dpsql.engine import Engine, Refreshed, open_engine
 from dpsql.errors import Rejected
 from dpsql.ledger import Kind, open_ledger, verify_ledger
 from dpsql.ledger.books import Books, to_bytes
@@ -149,6 +152,71 @@ def test_a_file_in_the_place_of_another(tmp_path: Path) -> None:
         refreshed(path)
         assert 49_800 < int(str(counted(alice))) < 50_200
         waited(log, "new data")
+
+
+def many(engine: Engine | Current) -> bool:
+    """Whether it is the new file that is asked."""
+    ((number,),) = engine.answer("alice", ASK, 0, Settings(), (), CancelToken()).relation.rows
+    return int(str(number)) > 25_000
+
+
+def changed(path: Path) -> None:
+    """Another file, and the operator's word, this very moment."""
+    put_data(path.parent, 50_000)
+    policy = load(path)
+    operator = open_ledger(policy.ledger, policy.dataset)
+    operator.refresh()
+    operator.close()
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Path:
+    """The policy of a small file, with a ledger."""
+    path = written(tmp_path)
+    put_data(tmp_path, 1_000)
+    CliRunner().invoke(ledger_command, ["init", str(path)], catch_exceptions=False)
+    return path
+
+
+def test_a_change_while_an_engine_is_opened(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that has opened the old file never answers as of the new one."""
+
+    def opened(*given: Any) -> Backend:
+        backend = open_backend(*given)
+        changed(small)
+        return backend
+
+    with monkeypatch.context() as patch:
+        patch.setattr("dpsql.engine.open_backend", opened)
+        current = Current(open_engine(load(small)))
+    assert many(current)
+    current.close()
+
+
+@pytest.mark.parametrize("when", ["just before", "prepared", "renewed"])
+def test_a_change_while_a_policy_is_taken_over(small: Path, when: str) -> None:
+    current = Current(open_engine(load(small)))
+    assert not many(current)
+    if when == "just before":  # so lately that it need not be known here
+        policy = load(small)
+        put_data(small.parent, 50_000)
+        operator = open_ledger(policy.ledger, policy.dataset)
+        assert current.engine.ledger.refreshes() == 0
+        thread = threading.Thread(target=operator.refresh)
+        thread.start()
+        while not operator.refreshes():
+            pass
+        current.reload(policy)
+        thread.join()
+        operator.close()
+    else:
+        prepared = current.prepare(load(small))
+        changed(small)
+        assert when == "prepared" or many(current)
+        current.commit(prepared)
+    assert many(current)
+    assert many(current)
+    current.close()
 
 
 def test_data_that_do_not_fit(tmp_path: Path) -> None:
