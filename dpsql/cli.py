@@ -86,5 +86,11 @@ def main() -> None:
 
 
 def _line(error: DpsqlError) -> str:
-    more = "".join(f"\n{name}: {text}" for name, text in (("DETAIL", error.detail), ("HINT", error.hint)) if text)
-    return f"dpsql: {error.message}{more}"
+    parts = (("DETAIL", error.detail), ("HINT", error.hint))
+    return "\n".join(
+        [
+            f"dpsql: {error.message}",
+            *getattr(error, "__notes__", ()),
+            *(f"{name}: {text}" for name, text in parts if text),
+        ]
+    )

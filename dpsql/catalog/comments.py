@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dpsql.policy.model import UnitPath
 from dpsql.policy.schema import Schema, SchemaColumn, SchemaTable
-from dpsql.types import Value
+from dpsql.types import Kind, Value
 
 _MOST_VALUES = 20
 
@@ -35,6 +35,8 @@ def of_column(schema: Schema, table: SchemaTable, column: SchemaColumn) -> str |
         parts.append(f"from {_shown(column.lower)} to {_shown(column.upper)}")
     if column.references is not None:
         parts.append(f"a key of {'.'.join(column.references)}")
+    if not parts and column.type.kind is Kind.BOOL and not table.public:
+        parts.append("true or false")
     if column.nullable:
         parts.append("or NULL")
     if not parts and not table.public:

@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.table import Table
 
 from dpsql.errors import BAD_PARAMETER, Rejected
-from dpsql.ledger import Entry, Kind, history
+from dpsql.ledger import Entry, Kind, granted_by, history
 from dpsql.ledger.words import rounded_up
 from dpsql.policy.load import load
 from dpsql.types import Cost
@@ -99,7 +99,9 @@ def _statement(entry: Entry, at: str, outcome: str, source: str) -> Line:
 
 def _act(entry: Entry) -> str:
     """What an act decreed, where that is short."""
-    return entry.content if entry.kind in (Kind.GRANT, Kind.REVOKE, Kind.RESTORE) else ""
+    if entry.kind in (Kind.GRANT, Kind.REVOKE):
+        return f"epsilon {rounded_up(abs(granted_by(entry)))}"
+    return entry.content if entry.kind is Kind.RESTORE else ""
 
 
 def _price(cost: Cost) -> str:

@@ -92,8 +92,8 @@ GROUP BY month ORDER BY month""",
         "A ratio of two counts: how many percent left over half an hour late. Both counts' noise is in its interval.",
         """WITH late AS (
   SELECT origin,
-         100.0 * count(*) FILTER (WHERE dep_delay > 30) / count(*) AS percent,
-         dp_stddev(100.0 * count(*) FILTER (WHERE dep_delay > 30) / count(*)) AS s
+    100.0 * count(*) FILTER (WHERE dep_delay > 30) / count(*) AS percent,
+    dp_stddev(100.0 * count(*) FILTER (WHERE dep_delay > 30) / count(*)) AS s
   FROM flights GROUP BY origin)
 SELECT origin, round(percent, 1) AS percent,
        percent - 1.96 * s AS low, percent + 1.96 * s AS high

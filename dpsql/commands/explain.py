@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from dpsql.commands.query import show_position
+from dpsql.commands.query import note_position
 from dpsql.errors import DpsqlError
 from dpsql.shell.local import open_session, run
 
@@ -29,5 +29,5 @@ def explain(policy: Path, user: str, style: str, epsilon: str | None, sql: str) 
         except DpsqlError as error:
             if error.position is not None:
                 error.position = max(error.position - len(prefix), 1)
-            show_position(sql, error)
+            note_position(sql, error)
             raise

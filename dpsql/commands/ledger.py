@@ -135,5 +135,7 @@ def _lines(report: Report) -> list[str]:
 
 
 def _amounts(spent: Cost) -> str:
-    """All three amounts; epsilon counts only what has a pure one."""
-    return f"rho {rounded_up(spent.rho)}, epsilon {rounded_up(spent.epsilon)}, delta {rounded_up(spent.delta)}"
+    """What the accounting adds up: epsilon is left out where nothing has a pure one, and so is rho."""
+    parts = (("rho", spent.rho), ("epsilon", spent.epsilon))
+    pure = "".join(f"{name} {rounded_up(units)}, " for name, units in parts if units)
+    return f"{pure}delta {rounded_up(spent.delta)}" if pure or spent.delta else "nothing"

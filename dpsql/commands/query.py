@@ -40,14 +40,14 @@ def query(policy: Path, user: str, style: str, epsilon: str | None, sql: str) ->
             for result in run(session, text):
                 _print(result, style)
         except DpsqlError as error:
-            show_position(text, error)
+            note_position(text, error)
             raise
 
 
-def show_position(text: str, error: DpsqlError) -> None:
-    """The line of the statement that an error points at, as psql shows it."""
+def note_position(text: str, error: DpsqlError) -> None:
+    """Notes of the error: the line of the statement that it points at, and the caret, as psql shows them."""
     for line in pointed(text, error.position):
-        click.echo(line, err=True)
+        error.add_note(line)
 
 
 def _print(result: Result, style: str) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from dpsql.ledger import audit, opening
+from dpsql.ledger.books import granted_by
 from dpsql.ledger.home import Home
 from dpsql.ledger.model import (
     Ask,
@@ -46,6 +47,7 @@ __all__ = [
     "Spending",
     "account_of",
     "anchor_of",
+    "granted_by",
     "history",
     "home_of",
     "init_ledger",

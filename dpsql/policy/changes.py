@@ -21,6 +21,7 @@ _NONE: Final = "none"
 _WINDOWS: Final = (_NONE, "year", "quarter", "month", "week", "day")
 """From the strictest on: a budget that begins again more often allows more."""
 _RESPONSE: Final = ", randomized response of epsilon "
+_COLUMN: Final = ("type", "lower", "upper", "values", "nullable", "references", "randomized_response")
 _FIXED: Final = ("dataset", "ledger", "ledger_anchor")
 """What cannot change while the ledger is open."""
 
@@ -114,8 +115,40 @@ def changes(old: Terms, new: Terms) -> tuple[Change, ...]:
 
 def _change(name: str, old: Terms, new: Terms) -> Change:
     before, after = old.get(name), new.get(name)
-    what = f"{name}: {_short(before)} -> {_short(after)}"
-    return Change(what, _whom(name, old, new), _is_weaker(name, before, after, old, new), name in _FIXED)
+    return Change(
+        f"{name}: {_difference(name, before, after)}",
+        _whom(name, old, new),
+        _is_weaker(name, before, after, old, new),
+        name in _FIXED,
+    )
+
+
+def _difference(name: str, before: str | None, after: str | None) -> str:
+    """Both texts; of a column's declaration, only the parts that differ."""
+    if not name.startswith("tables.") or ".columns." not in name:
+        return f"{_short(before)} -> {_short(after)}"
+    was, now = _parts(before), _parts(after)
+    if was is None or now is None:
+        return f"{_declared(before, was)} -> {_declared(after, now)}"
+    parts = [f"{part} {_short(was[part])} -> {_short(now[part])}" for part in was if was[part] != now[part]]
+    return ", ".join(parts)
+
+
+def _parts(text: str | None) -> Mapping[str, str] | None:
+    """A column's declaration by part, as `_column` put them together; None if it is none."""
+    plain, _, randomized = (text or "").partition(_RESPONSE)
+    front = plain.split(", ", 3)
+    back = front[-1].rsplit(", ", 2)
+    if len(front) != 4 or len(back) != 3:
+        return None
+    return dict(zip(_COLUMN, (*front[:3], *back, randomized or _NONE), strict=True))
+
+
+def _declared(text: str | None, parts: Mapping[str, str] | None) -> str:
+    if parts is None:
+        return _short(text)
+    said = (f"{part} {_short(value)}" for part, value in parts.items() if value not in (_NONE, "False"))
+    return ", ".join(said) or "declared"
 
 
 def _short(value: str | None) -> str:

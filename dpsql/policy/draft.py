@@ -213,6 +213,9 @@ def _unit(made: Plan, name: str) -> Iterator[str]:
         yield noted(f"    unit: {quoted(unit)}", guess)
         if frozenset({unit}) in made.outline.tables[name].unique:
             yield noted("    max_rows: 1", "it is unique here")
+        elif name == made.chosen.table and holds_people(name):
+            note = f"if no {_plain(made.chosen.name)} has two rows here; joins with other tables need that"
+            yield noted("    # max_rows: 1", note)
     if key is not None and not key.guessed and isinstance(unit, str) and key.columns != (unit,):
         yield f"    key: {listed(key.columns)}"
     rivals = {r.columns for r in made.known.of(name) if holds_people(r.parent) and r.columns != (unit,)}

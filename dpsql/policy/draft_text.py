@@ -41,7 +41,8 @@ def source_word(source: TableName) -> str:
 def advice_to_decide(file: str) -> Iterator[str]:
     yield f"# Write your answer in place of every word {DECIDE}, then run: dpsql check {file}"
     yield "# It lists the open decisions as questions. Bounds and values are public: take them from what you know of"
-    yield "# the subject, never from the data."
+    yield "# the subject, never from the data. `nullable: true` gives NULL a group of its own; without it, rows with"
+    yield "# NULL are in no group of that column."
 
 
 def header(dataset: str, backend: str) -> Iterator[str]:

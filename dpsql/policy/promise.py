@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from decimal import Decimal
 
 from dpsql.policy.model import Budget, ColumnPolicy, Policy, Role, Table, UnitPath
+from dpsql.types import BOOL
 
 HIGH_EPSILON = Decimal(10)
 
@@ -140,7 +141,9 @@ def _column(declared: ColumnPolicy) -> str:
         words += f", one of {_count(len(declared.values), 'value')}"
     if declared.references is not None:
         words += f", a value of {'.'.join(declared.references)}"
-    if not words.count(",") and declared.type is not None:
+    if not words.count(",") and declared.type == BOOL:
+        words += ", true or false"
+    elif not words.count(",") and declared.type is not None:
         words += ", no bounds: for filters, counts and private keys"
     return words + (", or NULL" if declared.nullable else "")
 

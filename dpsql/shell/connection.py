@@ -78,13 +78,26 @@ def _pieces(text: str, tokens: tuple[Token, ...]) -> Iterator[Piece]:
 def is_complete(text: str) -> bool:
     """Whether Enter runs the text: a command, or statements that end with a semicolon outside of quotes."""
     stripped = text.strip()
-    if not stripped or stripped.startswith("\\") or stripped.lower() in WORDS:
+    if not stripped or stripped.startswith("\\") or stripped.lower() in WORDS or command_below(text) is not None:
         return True
     try:
         tokens = scan(text).tokens
     except Rejected as error:
         return "unterminated" not in error.message and stripped.endswith(";")
     return bool(tokens) and tokens[-1].is_symbol(";")
+
+
+def command_below(text: str) -> tuple[str, str] | None:
+    """The text above its last line, and that line, where it is a command below a statement: outside of quotes."""
+    above, _, last = text.rstrip().rpartition("\n")
+    if not last.lstrip().startswith("\\") or not above.strip() or above.lstrip().startswith("\\"):
+        return None
+    try:
+        scan(above)
+    except Rejected as error:
+        if "unterminated" in error.message:
+            return None
+    return above, last.strip()
 
 
 WORDS = ("quit", "exit", "help")

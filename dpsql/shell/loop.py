@@ -7,7 +7,7 @@ from rich.console import Console
 from dpsql import __version__
 from dpsql.errors import Rejected
 from dpsql.shell import screens
-from dpsql.shell.connection import Connection
+from dpsql.shell.connection import Connection, command_below, is_complete
 from dpsql.shell.evaluate import evaluate
 from dpsql.shell.prompt import prompt_session
 from dpsql.shell.state import State
@@ -23,15 +23,27 @@ def interact(connection: Connection) -> None:
     greeting = screens.greeting(__version__, connection.dataset, connection.user, price, state.budgets)
     state.console.print(greeting)
     session = prompt_session(state)
+    unfinished = ""
     while True:
         try:
-            text = session.prompt()
+            text = session.prompt(default=unfinished)
         except KeyboardInterrupt:
+            unfinished = ""
             continue
         except EOFError:
             return
-        if not evaluate(state, text):
+        unfinished, going_on = _entered(state, text)
+        if not going_on:
             return
+
+
+def _entered(state: State, text: str) -> tuple[str, bool]:
+    """Evaluates what was typed; a command below an unfinished statement leaves that to be gone on with, as in psql."""
+    above, command = command_below(text) or ("", text)
+    if above and is_complete(above):
+        evaluate(state, above)
+        above = ""
+    return f"{above}\n" if above else "", evaluate(state, command)
 
 
 def new_state(connection: Connection, console: Console, *, interactive: bool) -> State:

@@ -109,22 +109,20 @@ def price_of_count(connection: Connection, table: str) -> Price:
 
 def accounts(connection: Connection) -> tuple[Account, ...]:
     """The user's own budget, if there is one, then the dataset's."""
-    query = (
-        """SELECT whose, "window", epsilon, granted, epsilon_spent, epsilon_left, rho, rho_spent FROM dpsql.budget"""
-    )
+    query = """SELECT whose, "window", epsilon, epsilon_spent, epsilon_left, rho, rho_spent FROM dpsql.budget"""
     return tuple(_account(row) for row in connection.run(query).rows if row[0] in (connection.user, "dataset"))
 
 
 def _account(row: Sequence[WireValue]) -> Account:
-    epsilon, granted, spent, left, rho, rho_spent = (_float(value) for value in row[2:8])
-    zcdp = row[6] is not None
+    epsilon, spent, left, rho, rho_spent = (_float(value) for value in row[2:7])
+    zcdp = row[5] is not None
     return Account(
         whose=str(row[0]),
         window=str(row[1] or ""),
-        epsilon=epsilon + granted,
+        epsilon=epsilon,
         epsilon_spent=spent,
         epsilon_left=left,
-        limit=rho if zcdp else epsilon + granted,
+        limit=rho if zcdp else epsilon,
         spent=rho_spent if zcdp else spent,
         zcdp=zcdp,
     )

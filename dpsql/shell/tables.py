@@ -37,7 +37,7 @@ class Field:
             more = ", ..." if len(listed) > _MOST_SHOWN else ""
             return f"one of {', '.join(listed[:_MOST_SHOWN])}{more}"
         if self.lower is None and self.upper is None:
-            return ""
+            return "true or false" if self.type == "boolean" else ""
         return f"{_whole(self.lower)} to {_whole(self.upper)}"
 
 

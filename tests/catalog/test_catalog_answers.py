@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from catalog_fakes import CONTEXT, SCHEMA, rows
 
-from dpsql.catalog import routing
+from dpsql.catalog import comments, routing
 from dpsql.catalog.catalog import Catalog, Catalogs
 from dpsql.catalog.functions import DEFINITIONS
 from dpsql.catalog.own import MOST_VALUES, column_rows
@@ -24,7 +24,7 @@ from dpsql.errors import Rejected
 from dpsql.pgwire import values as wire
 from dpsql.policy.model import User
 from dpsql.policy.schema import SchemaColumn, SchemaTable
-from dpsql.types import INT8, NUMERIC, TEXT, Column, Interval, Kind, Relation, SqlType
+from dpsql.types import BOOL, INT8, NUMERIC, TEXT, Column, Interval, Kind, Relation, SqlType
 
 TRACES = Path(__file__).with_name("client_queries.sql")
 
@@ -95,6 +95,8 @@ def test_comments_tell_bounds_and_unit(catalog: Catalog) -> None:
         "ordered": "No bounds: for filters, COUNT and as a private key",
         "state": "One of new, paid, sent",
     }
+    orders = SCHEMA.tables["orders"]
+    assert comments.of_column(SCHEMA, orders, SchemaColumn("gift", BOOL)) == "True or false"
     text = "SELECT relname, obj_description(oid, 'pg_class') FROM pg_class WHERE relkind = 'r'"
     tables = {str(name): comment for name, comment in rows(catalog, text)}
     assert tables["countries"] == "Public: answered exactly and free."

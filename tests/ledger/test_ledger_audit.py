@@ -76,6 +76,7 @@ def test_from_the_ledger(path: str) -> None:
         ("alice", "grant", None, None),
     ]
     assert "rho 0.1, delta " in lines(path)[1]["price"]
+    assert lines(path)[-1]["text"] == "epsilon 1"
     assert {line["user"] for line in lines(path, "--user", "bob")} == {"bob"}
     assert lines(path, "--since", "2999-01-01") == []
 

@@ -74,8 +74,8 @@ def test_init_verify_show(tmp_path: Path) -> None:
 
     report = told(ledger, "verify", path)
     assert f"entries   4 (2 debits, 1 releases)\nhead      {head.hash}\n" in report
-    assert "dataset   rho 0.011, epsilon 0, delta 7e-15" in report
-    assert "account   alice: rho 0.01, epsilon 0, delta 7e-15" in report
+    assert "dataset   rho 0.011, delta 7e-15" in report
+    assert "account   alice: rho 0.01, delta 7e-15" in report
 
     shown = told(budget, "show", path)
     assert "dataset flights\n  budget  epsilon 2, delta 1e-6\n" in shown

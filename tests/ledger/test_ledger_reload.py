@@ -66,6 +66,10 @@ def edited(directory: Path, *edits: tuple[str, str]) -> Policy:
     return load(written(directory, *edits, name="new.yaml"))
 
 
+LISTED = "{type: text, values: [a, 'b, c'], nullable: true}"
+ADDED = "tables.codes.columns.kind: absent -> type text, values ('a', 'b, c'), nullable True (everybody)"
+
+
 @pytest.mark.parametrize(
     ("old", "new", "told", "weaker"),
     [
@@ -84,7 +88,8 @@ def edited(directory: Path, *edits: tuple[str, str]) -> Policy:
         (", tables: [people]", "", "weaker: roles.analyst.tables: people -> all (alice)", True),
         ("  codes: {unit: uid, columns: {}}", "  codes: {public: true}", "weaker: tables.codes", True),
         ("  codes: {unit: uid", "  codes: {unit: other", "weaker: tables.codes", True),
-        ("upper: 120", "upper: 130", "tables.people.columns.age: integer, 0, 120", False),
+        ("upper: 120", "upper: 130", "tables.people.columns.age: upper 120 -> 130 (everybody)", False),
+        ("codes: {unit: uid, columns: {}}", f"codes: {{unit: uid, columns: {{kind: {LISTED}}}}}", ADDED, False),
         ("alice: {role: analyst", "alice: {role: single", "weaker: users.alice: analyst -> single", True),
         ("olga: {role: owner}", "olga: {role: owner}\n  new: {role: single}", "users.new: absent -> single", False),
         ("  olga: {role: owner}\n", "", "users.olga: owner -> absent", False),

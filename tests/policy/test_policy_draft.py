@@ -88,6 +88,7 @@ def test_names_with_a_prefix_a_table_are_related() -> None:
     }
     text = draft(made, SOURCE)
     assert "on: {l_orderkey: o_orderkey}} # a guess from the names; o_orderkey must be unique in orders" in text
+    assert "    # max_rows: 1                        # if no customer has two rows here; joins with" in text
 
 
 def test_a_column_of_people_without_a_table_of_them_is_a_unit() -> None:
@@ -96,6 +97,7 @@ def test_a_column_of_people_without_a_table_of_them_is_a_unit() -> None:
     assert made.chosen.name == "user"
     assert made.units == {"clicks": "user_id", "purchases": "user_id"}
     assert made.chosen.guessed == frozenset({"purchases"})
+    assert "max_rows: 1" not in draft(made, SOURCE)
 
 
 def test_private_is_the_default_and_public_is_a_question() -> None:

@@ -17,7 +17,7 @@ backend: duckdb:x
 privacy: {unit: customer, units: 100, max_groups: 3, max_rows_per_group: 4, budget: {epsilon: 5, delta: 1e-6}}
 tables:
   orders: {unit: c_id, key: o_id, max_rows: 1000, max_groups: 9}
-  items: {unit: {through: orders, on: {o_id: o_id}}, columns: {kind: {type: text, values: [a]}}}
+  items: {unit: {through: orders, on: {o_id: o_id}}, columns: {kind: {type: text, values: [a]}, gift: {type: boolean}}}
 roles: {analyst: {budget: {epsilon: 2, delta: 1e-7}, window: month, shared: true, tables: [items]}}
 users: {alice: {role: analyst}}
 """
@@ -34,6 +34,7 @@ def test_tables_and_roles_are_put_in_words() -> None:
         "orders: unit in c_id, at most 1,000 rows a unit, 9 groups of 4 rows, key o_id",
         "items: unit through orders (o_id = o_id)",
         "kind text, one of 1 value",
+        "gift boolean, true or false",
         "all its users together: epsilon 2, delta 1e-7 a month; e^2 = 7.39",
         "tables: items",
         "tables answered exactly and free: none",

@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from decimal import Decimal
 from pathlib import Path
 
 import click
@@ -17,6 +18,8 @@ from shell_world import COMMAND, PASSWORD, Screen, make_world, opened, proxy
 
 from dpsql.cli import COMMANDS, dpsql
 from dpsql.errors import Rejected
+from dpsql.ledger import open_ledger
+from dpsql.policy.load import load
 from dpsql.shell.batch import run_batch
 from dpsql.shell.connection import Connection, Lost
 from dpsql.shell.evaluate import evaluate
@@ -55,6 +58,15 @@ def test_an_answer_has_its_error_bars_and_its_price(screen: Screen) -> None:
     assert lines[-2] == "(3 rows)"
     assert re.fullmatch(r"Price: epsilon 1; epsilon 9[.]\d+ of 10 left[.]", lines[-1])
     assert "Replay of a stored release" in typed(screen, GROUPED + ";")
+
+
+def test_a_grant_counts_once(policy: Path) -> None:
+    loaded = load(policy)
+    ledger = open_ledger(loaded.ledger, loaded.dataset)
+    ledger.grant("ann", Decimal(3))
+    ledger.close()
+    with opened(policy) as made:
+        assert accounts(made.state.connection)[0].epsilon == 13
 
 
 def test_the_error_bars_are_those_of_the_statement_that_asks_for_them(policy: Path) -> None:

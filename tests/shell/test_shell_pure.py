@@ -19,7 +19,7 @@ from dpsql.errors import Rejected
 from dpsql.shell import screens
 from dpsql.shell.chart import chart
 from dpsql.shell.completion import offers
-from dpsql.shell.connection import is_complete, pieces
+from dpsql.shell.connection import command_below, is_complete, pieces
 from dpsql.shell.export import as_json, export
 from dpsql.shell.prices import Account, Price, expensive
 from dpsql.shell.render import NARROWEST, Expanded, table
@@ -249,10 +249,19 @@ def test_a_text_is_split_at_its_semicolons_only() -> None:
         ("\\d flights", True),
         ("quit", True),
         ("SELECT 1 \x01;", True),
+        ("SELECT 1\n\\q", True),
+        ("SELECT '\n\\q", False),
     ],
 )
 def test_enter_runs_what_is_complete(text: str, complete: bool) -> None:
     assert is_complete(text) is complete
+
+
+def test_a_command_below_a_statement() -> None:
+    assert command_below("SELECT a,\n  b\n \\d visits\n") == ("SELECT a,\n  b", "\\d visits")
+    assert command_below("\\explain SELECT 1\n\\d") is None
+    assert command_below("SELECT $$\n\\q") is None
+    assert command_below("\\q") is None
 
 
 # --- completion ----------------------------------------------------------------------------------------------------

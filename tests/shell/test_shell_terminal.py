@@ -56,6 +56,19 @@ def test_a_first_visit(screen: Terminal, tmp_path: Path) -> None:
     assert stat.S_IMODE(os.stat(history).st_mode) == 0o600
 
 
+def test_a_command_amid_a_statement(screen: Terminal) -> None:
+    """As in psql: the command runs, the statement goes on."""
+    screen.type("SELECT shop,")
+    screen.wait(r"shops->")
+    screen.type("\\d visits")
+    screen.wait("privacy unit")
+    screen.type("count(*) AS found FROM visits GROUP BY shop;")
+    screen.wait(r"\(3 rows\)")
+    screen.type("SELECT shop,")
+    screen.wait(r"shops->")
+    assert screen.leave() == 0
+
+
 def test_tab_completes_and_enter_takes_it(screen: Terminal) -> None:
     screen.send("SELECT count(*) FROM vis\t")
     screen.wait(r"FROM visits")
