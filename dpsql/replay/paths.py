@@ -71,8 +71,8 @@ class Ranges:
             self.growing.append(cell)
 
 
-def shortest(ranges: Ranges, wanted: Sequence[Set]) -> list[Path | None]:
-    """For each asked set the best way that was found."""
+def shortest(ranges: Ranges, wanted: Sequence[Set]) -> Iterator[Path | None]:
+    """For each asked set, when its turn comes, the best way that was found."""
     searches = [_rising(ranges.forward)]
     if ranges.exact and len(ranges.exact) * sum(map(len, wanted)) <= MAX_SEARCH:
         searches.append(_any_way(ranges.exact))
@@ -82,7 +82,7 @@ def shortest(ranges: Ranges, wanted: Sequence[Set]) -> list[Path | None]:
         searches.append(_exchanging(near, growing))
         searches.append(_facing(_exchanging(map(_mirrored, near), map(_mirrored, growing))))
     found = ([search(asked) for search in searches] for asked in wanted)
-    return [min((p for p in paths if p is not None), key=lambda p: p.weight, default=None) for paths in found]
+    return (min((p for p in paths if p is not None), key=lambda p: p.weight, default=None) for paths in found)
 
 
 def _near(cells: Iterable[Cell], wanted: Sequence[Set]) -> list[Cell]:
