@@ -103,6 +103,8 @@ def restore(policy: Path, file: Path, accept_loss: bool) -> None:
         click.echo("nothing was left that could tell what was spent after the backup: it is not counted")
     elif restored.lost:
         click.echo(f"{restored.lost} entries are lost; debited from the dataset for them: {_amounts(restored.charged)}")
+    if restored.lost != 0:
+        click.echo("if the data have changed since the backup, run `dpsql refresh`: that they had may be lost as well")
 
 
 @ledger.command(short_help="Bring an older ledger's tables to this version's layout.")
