@@ -142,9 +142,12 @@ KEYS = (
     "ABS(i)", "-i", "i % 3", "FLOOR(n * 10)", "FLOOR(f / 2)",
     "CASE WHEN w < 2 THEN 0 WHEN w < 7 THEN 1 ELSE 2 END", "CASE WHEN i < 2 THEN 0 WHEN i < 7 THEN 1 END",
 )  # fmt: skip
-AGGREGATES = (
-    "COUNT(*)", "COUNT(*)", "COUNT(*)", "COUNT(i)", "COUNT(f)", "SUM(p)", "SUM(w)", "SUM(f)", "AVG(p)", "AVG(n)",
-    "COUNT(DISTINCT uid)", "VAR_POP(p)", "COUNT(*) FILTER (WHERE p > 3)", "SUM(n)", "COUNT(n), SUM(n)",
+AGGREGATES: tuple[tuple[str, ...], ...] = (
+    ("COUNT(*)",), ("COUNT(*)",), ("COUNT(*)", "COUNT(w)", "AVG(w)"), ("COUNT(i)", "AVG(i)"), ("COUNT(f)", "AVG(f)"),
+    ("SUM(p)",), ("SUM(p)", "AVG(p)", "COUNT(p)"), ("SUM(w)", "AVG(w)"), ("SUM(f)", "VAR_POP(f)"),
+    ("AVG(n)", "SUM(n)", "COUNT(n)"), ("COUNT(DISTINCT uid)",), ("VAR_POP(p)", "COUNT(*)", "AVG(p), SUM(p)"),
+    ("COUNT(*) FILTER (WHERE p > 3)", "SUM(p) FILTER (WHERE p > 3)", "AVG(p) FILTER (WHERE p > 3)"),
+    ("COUNT(n), SUM(n)", "SUM(n)", "COUNT(n)", "AVG(n)"), ("COUNT(i), SUM(p)", "SUM(p)", "COUNT(i)"),
 )  # fmt: skip
 
 
@@ -172,8 +175,8 @@ def simple(random: Random, column: str) -> str:
 
 
 def statements(random: Random, count: int) -> list[str]:
-    """Statements about one column, with one aggregate, so that much follows from much."""
-    column, aggregate = random.choice((*ENDS, "b", "c")), random.choice(AGGREGATES)
+    """Statements about one column, with one of a few aggregates, so that much follows from much."""
+    column, aggregates = random.choice((*ENDS, "b", "c")), random.choice(AGGREGATES)
     other = random.choice(("w", "s", "b", "l", "o")) if random.random() < 0.3 else None
     fixed = f" AND ({simple(random, other)})" if other and random.random() < 0.5 else ""
     own = [key for key in KEYS if column in re.findall(r"\b[a-z]\b", key)]
@@ -184,7 +187,8 @@ def statements(random: Random, count: int) -> list[str]:
             keys.append(other)
         conditions = simple(random, column) if random.random() < 0.9 else "TRUE"
         group = f" GROUP BY {', '.join(str(i + 1) for i in range(len(keys)))}" if keys else ""
-        found.append(f"SELECT {', '.join([*keys, aggregate])} FROM facts WHERE ({conditions}){fixed}{group}")
+        measured = random.choice(aggregates)
+        found.append(f"SELECT {', '.join([*keys, measured])} FROM facts WHERE ({conditions}){fixed}{group}")
     return list(dict.fromkeys(found))
 
 
