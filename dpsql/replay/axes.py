@@ -8,9 +8,9 @@ stays part of what is measured, so that nothing is derived across it.
 What counts as all of an axis decides whether totals follow from cells. `values` are all values that count, so the cells
 of all of them are the whole; NULL is one of them only where it is declared. Bounds are what values are clipped to: rows
 beyond them, and NULL, are there, so the whole of an ordered axis is more than the cells of its keys, and no total over
-all rows follows from these. So it is with what is computed from such values, but for CASE, which has a label for every
-row. Of a key's cell, what lies beyond the bounds is taken not to be there: a measurement would count such rows in the
-first and last of coarse buckets, if a table has any in spite of its declaration.
+all rows follows from these. So it is with what is computed from such values, but for CASE with constants, which has one
+for every row. Of a key's cell, what lies beyond the bounds is taken not to be there: a measurement would count such
+rows in the first and last of coarse buckets, if a table has any in spite of its declaration.
 """
 
 from __future__ import annotations
@@ -228,10 +228,18 @@ def _line_of_places(subject: Expr, domain: KeyDomain) -> Line | None:
         return None
     name = f"{canonical(subject)}={_print((domain.of, domain.image))}"
     made = _line_of_list(name, domain.size - domain.nullable, domain.nullable)
-    if isinstance(subject, Case):  # every row has one of its labels
+    if _is_labelled(subject):
         return made
     rest: Set = ((domain.size, domain.size + 1),)
     return replace(made, full=((0, domain.size + 1),), null=made.null or rest, open=True)
+
+
+def _is_labelled(subject: Expr) -> bool:
+    """Whether every row has one of the constants that the statement names, or NULL."""
+    if not isinstance(subject, Case):
+        return isinstance(subject, Lit)
+    labels = [label for _, label in subject.branches]
+    return all(map(_is_labelled, labels if subject.default is None else [*labels, subject.default]))
 
 
 def _print(part: object) -> str:

@@ -141,6 +141,7 @@ KEYS = (
     "DATE_TRUNC('hour', z)", "DATE_TRUNC('day', z)", "CAST(z AS date)", "s", "o", "l", "b", "c", "l + 1", "ABS(w)",
     "ABS(i)", "-i", "i % 3", "FLOOR(n * 10)", "FLOOR(f / 2)",
     "CASE WHEN w < 2 THEN 0 WHEN w < 7 THEN 1 ELSE 2 END", "CASE WHEN i < 2 THEN 0 WHEN i < 7 THEN 1 END",
+    "CASE WHEN i < 7 THEN i END", "COALESCE(i, 0)", "CASE WHEN l > 0 THEN l ELSE 0 END",
 )  # fmt: skip
 AGGREGATES: tuple[tuple[str, ...], ...] = (
     ("COUNT(*)",), ("COUNT(*)",), ("COUNT(*)", "COUNT(w)", "AVG(w)"), ("COUNT(i)", "AVG(i)"), ("COUNT(f)", "AVG(f)"),

@@ -75,6 +75,7 @@ DERIVED = (
         f"{V} WHERE at >= '2024-03-01' AND at < '2024-04-01'",
     ),
     ([BY_MONTH], f"{V} WHERE EXTRACT(year FROM day) = 2024 AND day < '2024-04-01' AND day >= '2024-02-01'"),
+    (["SELECT CASE WHEN price > 9 THEN 3 WHEN hour < 9 THEN 1 END, COUNT(*) FROM visits GROUP BY 1"], V),
     # ranges: unions
     ([f"{V} WHERE hour BETWEEN 3 AND 7", f"{V} WHERE hour BETWEEN 8 AND 11"], f"{V} WHERE hour > 2 AND hour < 12"),
     ([f"{V} WHERE hour < 5", f"{V} WHERE hour >= 5", f"{V} WHERE hour IS NULL"], V),
@@ -149,6 +150,7 @@ MEASURED = (
     ([f"{V} WHERE hour BETWEEN 3 AND 7", f"{V} WHERE hour BETWEEN 9 AND 11"], f"{V} WHERE hour BETWEEN 3 AND 11"),
     ([f"{V} WHERE hour BETWEEN 3 AND 7", f"{V} WHERE hour BETWEEN 7 AND 11"], f"{V} WHERE hour BETWEEN 3 AND 11"),
     (["SELECT DATE_TRUNC('week', day), COUNT(*) FROM visits GROUP BY 1"], BY_MONTH),
+    (["SELECT CASE WHEN price > 9 THEN hour END, COUNT(*) FROM visits GROUP BY 1"], V),
     ([f"{V} WHERE tag = 'scan(x as t1,'"], f"{V} WHERE tag = 'scan(x as t2,'"),
     ([f"{V} WHERE tag = $$'scan(x as t1,$$"], f"{V} WHERE tag = $$'scan(x as t2,$$"),
     ([f"""{V} WHERE tag = '"scan(x as t1,'"""], f"""{V} WHERE tag = '"scan(x as t2,'"""),
