@@ -101,7 +101,13 @@ def _act(entry: Entry) -> str:
     """What an act decreed, where that is short."""
     if entry.kind in (Kind.GRANT, Kind.REVOKE):
         return f"epsilon {rounded_up(abs(granted_by(entry)))}"
-    return entry.content if entry.kind is Kind.RESTORE else ""
+    return _restored(entry.content) if entry.kind is Kind.RESTORE else ""
+
+
+def _restored(content: str) -> str:
+    """How many entries a restore lost, as far as the anchor could tell."""
+    lost = json.loads(content)["lost"]
+    return f"entries lost: {'unknown' if lost is None else lost}"
 
 
 def _price(cost: Cost) -> str:

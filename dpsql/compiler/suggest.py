@@ -34,10 +34,10 @@ def _statement(table: SchemaTable) -> str:
     usable = [c for c in table.columns if c.name != table.unit and c.name not in (table.key or ()) and not c.randomized]
     key = min((c for c in usable if _keys(c)), key=lambda c: (c.type.is_number, not c.references), default=None)
     number = min((c for c in usable if _averaged(c) and c is not key), key=lambda c: c.type.is_integer, default=None)
-    shown = [_quoted(key.name)] if key is not None else []
-    asked = [*shown, "COUNT(*)", *([f"AVG({_quoted(number.name)})"] if number is not None else [])]
+    shown = [quoted(key.name)] if key is not None else []
+    asked = [*shown, "COUNT(*)", *([f"AVG({quoted(number.name)})"] if number is not None else [])]
     grouped = f" GROUP BY {shown[0]}" if shown else ""
-    return f"SELECT {', '.join(asked)} FROM {_quoted(table.name)}{grouped}"
+    return f"SELECT {', '.join(asked)} FROM {quoted(table.name)}{grouped}"
 
 
 def _keys(column: SchemaColumn) -> bool:
@@ -54,7 +54,8 @@ def _averaged(column: SchemaColumn) -> bool:
     return column.type.is_number and column.lower is not None and column.upper is not None
 
 
-def _quoted(name: str) -> str:
+def quoted(name: str) -> str:
+    """The name as a statement has to write it."""
     if _PLAIN.fullmatch(name) and name.upper() not in Postgres.Tokenizer.KEYWORDS:
         return name
     return exp.to_identifier(name, quoted=True).sql(dialect="postgres")

@@ -51,6 +51,7 @@ def test_names_are_quoted_where_they_must_be() -> None:
     schema = replace(SCHEMA, tables={**SCHEMA.tables, "Order": odd})
     statement = shown('SELECT * FROM "Order"', schema)
     assert '"select ' in statement
+    assert '"select ' in hint('SELECT SUM(zzzzz) FROM "Order"', schema)
     assert compile_statement(statement, schema, TERMS).releases
 
 

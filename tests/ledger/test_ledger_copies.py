@@ -15,6 +15,7 @@ from dp_accounting.pld import PLDAccountant
 from ledger_cases import AMPLE, COST, DATASET, answer, debit, filled, made, release
 from test_ledger_commands import told, written
 
+from dpsql.commands.audit import audit
 from dpsql.commands.ledger import ledger as ledger_command
 from dpsql.dp.privacy import ChoiceEvent, DeltaEvent, PureEvent, ZcdpEvent
 from dpsql.ledger import (
@@ -270,3 +271,4 @@ def test_commands(tmp_path: Path) -> None:
     assert "is not counted" in said
     assert "run `dpsql refresh`" in said  # one may be among what is lost
     told(ledger_command, "verify", path)
+    assert "entries lost: unknown" in told(audit, path, "--format", "json")  # type: ignore[arg-type]

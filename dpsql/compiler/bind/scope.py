@@ -15,6 +15,7 @@ from sqlglot import exp
 from dpsql.compiler.algebra import Col, Domain, Expr, Lit, Node
 from dpsql.compiler.parse import name_of, refuse
 from dpsql.compiler.problems import FollowUp, Problems
+from dpsql.compiler.suggest import quoted
 from dpsql.errors import AMBIGUOUS_COLUMN, NOT_PERMITTED, UNDEFINED_COLUMN, UNDEFINED_TABLE, Rejected
 from dpsql.policy.model import UnitPath
 from dpsql.types import UNKNOWN
@@ -120,5 +121,5 @@ def _suggest(name: str, fields: tuple[Field, ...]) -> str:
     close = get_close_matches(name, names, n=1)
     if close:
         return f'Perhaps you meant "{close[0]}". Only columns declared in the policy exist here.'
-    shown = ", ".join(names[:12]) + (", ..." if len(names) > 12 else "")
+    shown = ", ".join(map(quoted, names[:12])) + (", ..." if len(names) > 12 else "")
     return f"Only columns declared in the policy exist here: {shown}."
