@@ -21,7 +21,7 @@ from dpsql.ledger.balance import Balance, calendar_of, dataset_balance, fitting,
 from dpsql.ledger.clock import SECOND
 from dpsql.ledger.words import plain, rounded_up
 from dpsql.policy.load import load
-from dpsql.policy.model import Policy, User
+from dpsql.policy.model import Budget, Policy, User
 from dpsql.types import Cost
 
 
@@ -72,16 +72,25 @@ def _change(path: Path, user: str, epsilon: Decimal) -> None:
         verb = "granted to" if epsilon > 0 else "revoked from"
         click.echo(f"epsilon {plain(abs(epsilon))} {verb} {entry.account}, entry {entry.id}")
         click.echo("\n".join(_user(policy, ledger, user)))
+        most = policy.privacy.budget.epsilon
+        if epsilon > 0 and _budget(policy, ledger, user, role.budget) > most:
+            click.echo(f"This is more than the dataset's epsilon {plain(most)}, which will run out first.", err=True)
+
+
+def _budget(policy: Policy, ledger: Ledger, user: str, given: Budget) -> Decimal:
+    """The epsilon of a user's budget as it is now, what was granted included."""
+    role_name = policy.users[user].role
+    role = policy.roles[role_name]
+    spending = ledger.spending(account_of(user, role_name, role.shared), calendar_of(policy, role))
+    return user_balance(policy, given, spending).budget.epsilon
 
 
 def _check_revoked(policy: Policy, ledger: Ledger, user: str, epsilon: Decimal) -> None:
     """No more can be revoked than the budget is: what is below 0 would swallow later grants without a word."""
-    role_name = policy.users[user].role
-    role = policy.roles[role_name]
-    if role.budget is None or epsilon > 0:
+    given = policy.roles[policy.users[user].role].budget
+    if given is None or epsilon > 0:
         return
-    spending = ledger.spending(account_of(user, role_name, role.shared), calendar_of(policy, role))
-    there = user_balance(policy, role.budget, spending).budget.epsilon
+    there = _budget(policy, ledger, user, given)
     if -epsilon > there:
         raise Rejected(
             f"the budget of {user} is epsilon {plain(there)}: {plain(-epsilon)} cannot be revoked from it",

@@ -127,6 +127,10 @@ def test_commands(tmp_path: Path) -> None:
     shown = told(budget, "grant", path, "--user", "alice", "--epsilon", "0.5")
     assert "epsilon 0.5 granted to alice, entry 2" in shown
     assert "budget  epsilon 1.5, delta 1e-6, 0.5 of it by grants" in shown
+    assert "run out first" not in shown
+    shown = told(budget, "grant", path, "--user", "alice", "--epsilon", "1")
+    assert "This is more than the dataset's epsilon 2, which will run out first." in shown
+    told(budget, "revoke", path, "--user", "alice", "--epsilon", "1")
     assert "epsilon 0.25 granted to role team" in told(budget, "grant", path, "--user", "bob", "--epsilon", "0.25")
     assert "budget  epsilon 0, " in told(budget, "revoke", path, "--user", "alice", "--epsilon", "1.5")
     for user, epsilon in (("olga", "1"), ("mallory", "1"), ("alice", "nan"), ("alice", "-1"), ("alice", "0")):
