@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import tracemalloc
+from contextlib import suppress
 from decimal import Decimal
 
 import pytest
@@ -110,4 +111,24 @@ def test_series(series: str) -> None:
     start = time.monotonic()
     with pytest.raises(Rejected):
         compile_statement(f"SELECT COUNT(*) FROM {series}", SCHEMA, TERMS)
+    assert time.monotonic() - start < 10
+
+
+MANY = f"GREATEST(COUNT(*){', 1' * 900})"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"SELECT COUNT(*) FROM {{0}} HAVING {' OR '.join(['COUNT(*) > 1'] * 700)}",
+        f"SELECT {{1}}, COUNT(*) AS n FROM {{0}} GROUP BY {{1}} QUALIFY {' OR '.join(['n > 1'] * 900)}",
+        f"SELECT {{1}}, {MANY} AS n FROM {{0}} GROUP BY {{1}} QUALIFY {' OR '.join(['n > 1'] * 300)}",
+        f"SELECT {{1}}, {MANY} AS n FROM {{0}} GROUP BY {{1}} HAVING ({MANY} > 1) AND {MANY} IN (1, 2)",
+    ],
+)
+def test_conditions_on_aggregates(text: str) -> None:
+    """In time that grows with the text: seven hundred alternatives took most of a minute, names in QUALIFY far more."""
+    start = time.monotonic()
+    with suppress(Rejected, RecursionError):
+        compile_statement(text.format(TABLE.name, WORD.name), SCHEMA, TERMS)
     assert time.monotonic() - start < 10

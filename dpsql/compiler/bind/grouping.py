@@ -25,11 +25,14 @@ from dpsql.compiler.parse import name_of, only, refuse, unwrap
 from dpsql.compiler.problems import FollowUp, Problems, together
 from dpsql.compiler.public.names import output_name
 from dpsql.compiler.suggest import suggestion
-from dpsql.errors import GROUPING, Rejected
+from dpsql.errors import GROUPING, TOO_COMPLEX, Rejected
 from dpsql.policy.schema import Schema
 from dpsql.types import TEXT, Kind
 
 T = TypeVar("T")
+
+MOST_WRITTEN = 5000
+"""Nodes that stand for names in QUALIFY: about as many as a text can have."""
 
 
 def rewrite(select: exp.Select, grouping: Grouping) -> exp.Select:
@@ -120,11 +123,20 @@ def _named_outputs(part: exp.Expr, select: exp.Select, fields: tuple[Field, ...]
     """QUALIFY with the names of output columns written out; an input column of the same name wins."""
     known = {f.name for f in fields}
     named = {e.alias: e.this for e in select.expressions if isinstance(e, exp.Alias) and e.alias not in known}
+    sizes = {name: sum(1 for _ in output.walk()) for name, output in named.items()}
+    written = 0
 
     def meant(node: exp.Expr) -> exp.Expr:
+        nonlocal written
         bare = isinstance(node, exp.Column) and not node.args.get("table")
-        found = named.get(name_of(node.this)) if bare else None
-        return node if found is None else exp.Paren(this=found.copy())
+        name = name_of(node.this) if bare else ""
+        if name not in named:
+            return node
+        written += sizes[name]
+        if written > MOST_WRITTEN:
+            hint = "Put the grouped query into a subquery and filter around it."
+            raise refuse("QUALIFY is too large with the names in it written out", node, sqlstate=TOO_COMPLEX, hint=hint)
+        return exp.Paren(this=named[name].copy())
 
     return part.transform(meant)
 
@@ -301,7 +313,9 @@ def _as_key(node: exp.Expr, grouping: Grouping) -> exp.Expr | None:
 
 
 def _rebuilt(node: exp.Expr, grouping: Grouping, aliases: frozenset[str], *, keep_function: bool = False) -> exp.Expr:
-    made, problems = node.copy(), Problems()
+    """The same node over rewritten parts, of which none is copied first: that would be all that is below each time."""
+    made, problems = type(node)(), Problems()
+    made.meta.update(node.meta)
     for key, value in node.args.items():
         if isinstance(value, list):
             parts = [
@@ -309,11 +323,14 @@ def _rebuilt(node: exp.Expr, grouping: Grouping, aliases: frozenset[str], *, kee
                 for v in value
             ]
             made.set(key, parts)
-        elif isinstance(value, exp.Expr):
-            if keep_function and key == "this":
-                made.set(key, problems.catch(partial(_rebuilt, value, grouping, aliases)))
-            elif not isinstance(value, exp.Identifier | exp.Star | exp.DataType):
-                made.set(key, problems.catch(partial(_rewritten, value, grouping, aliases)))
+        elif not isinstance(value, exp.Expr):
+            made.set(key, value)
+        elif keep_function and key == "this":
+            made.set(key, problems.catch(partial(_rebuilt, value, grouping, aliases)))
+        elif isinstance(value, exp.Identifier | exp.Star | exp.DataType):
+            made.set(key, value.copy())
+        else:
+            made.set(key, problems.catch(partial(_rewritten, value, grouping, aliases)))
     problems.check()
     return made
 
