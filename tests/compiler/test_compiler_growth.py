@@ -114,6 +114,8 @@ def test_series(series: str) -> None:
     assert time.monotonic() - start < 10
 
 
+COUNTS = [f"COUNT(*) FILTER (WHERE {WORD.name} = '{i}')" for i in range(8)]
+TOTAL = " + ".join(COUNTS)
 MANY = f"GREATEST(COUNT(*){', 1' * 900})"
 
 
@@ -124,6 +126,8 @@ MANY = f"GREATEST(COUNT(*){', 1' * 900})"
         f"SELECT {{1}}, COUNT(*) AS n FROM {{0}} GROUP BY {{1}} QUALIFY {' OR '.join(['n > 1'] * 900)}",
         f"SELECT {{1}}, {MANY} AS n FROM {{0}} GROUP BY {{1}} QUALIFY {' OR '.join(['n > 1'] * 300)}",
         f"SELECT {{1}}, {MANY} AS n FROM {{0}} GROUP BY {{1}} HAVING ({MANY} > 1) AND {MANY} IN (1, 2)",
+        f"SELECT dp_stddev(GREATEST({', '.join([*COUNTS, *['1'] * 1500])})) FROM {{0}}",
+        f"SELECT {', '.join(f'dp_stddev(({TOTAL}) / {i})' for i in range(1, 40))} FROM {{0}}",
     ],
 )
 def test_conditions_on_aggregates(text: str) -> None:

@@ -22,7 +22,7 @@ from dpsql.compiler.bind.measured import (
     released,
     summed,
 )
-from dpsql.compiler.bind.propagate import WIDE, propagated
+from dpsql.compiler.bind.propagate import WIDE, propagated, written
 from dpsql.compiler.parse import unwrap
 from dpsql.compiler.sharing import may_share
 
@@ -54,7 +54,9 @@ def bar_formula(node: exp.Anonymous, grouping: Grouping) -> exp.Expr:
     def share(a: exp.Expr, b: exp.Expr) -> bool:
         return may_share(_one(a, grouping), _one(b, grouping))
 
-    return propagated(str(node.this).lower(), node, _measured(node, grouping), is_aggregate, share)
+    inner = _measured(node, grouping)
+    grouping.room.take(written(inner, is_aggregate), node)
+    return propagated(str(node.this).lower(), node, inner, is_aggregate, share)
 
 
 def _measured(node: exp.Anonymous, grouping: Grouping) -> exp.Expr:

@@ -26,6 +26,20 @@ ERROR_FUNCTIONS = {"dp_stddev": "sd", "dp_interval_low": "low", "dp_interval_hig
 
 
 @dataclass(slots=True)
+class Room:
+    """How many nodes the formulas of error bars may still have, in all of a statement."""
+
+    left: int = 30_000
+
+    def take(self, nodes: int, node: exp.Expr) -> None:
+        """Raises Rejected 54001 where there are not that many."""
+        self.left -= nodes
+        if self.left < 0:
+            hint = "Ask for the error bars of the aggregates themselves, or of fewer and shorter expressions."
+            raise refuse("the error bars of expressions are too large", node, sqlstate=TOO_COMPLEX, hint=hint)
+
+
+@dataclass(slots=True)
 class Grouping:
     """A grouped query in the making. `relation`: the name of the released relation that it will read.
 
@@ -49,6 +63,7 @@ class Grouping:
     places: dict[tuple[object, ...], int] = field(default_factory=dict)
     pairs: list[tuple[int, int]] = field(default_factory=list)
     above: Callable[[exp.Select], object] | None = None
+    room: Room = field(default_factory=Room)
 
 
 def aggregation(grouping: Grouping, max_groups: int | None, max_rows_per_group: int | None) -> Aggregation:

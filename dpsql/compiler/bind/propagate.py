@@ -80,6 +80,11 @@ def propagated(
     return exp.Paren(this=side(this=_double(argument.copy()), expression=reach))
 
 
+def written(argument: exp.Expr, is_aggregate: Callable[[exp.Expr], bool]) -> int:
+    """About how many nodes `propagated` makes of an expression: it is written down for each pair of its aggregates."""
+    return sum(1 for _ in argument.walk()) * len(_aggregates(argument, is_aggregate)) ** 2
+
+
 def _aggregates(node: exp.Expr, is_aggregate: Callable[[exp.Expr], bool]) -> dict[str, exp.Expr]:
     """The expression's own aggregates by their text."""
     return {found.sql("postgres"): found for found in _outermost(node, is_aggregate)}

@@ -79,6 +79,7 @@ def private_select(
         state.schema,
         relation=f"_r{len(state.aggregations)}",
         subquery=lambda query: released_query(query, names, state),
+        room=state.room,
     )
     grouping.above = partial(_above, grouping, state)
     state.aggregations.append(PENDING)

@@ -15,6 +15,7 @@ from sqlglot import exp
 
 from dpsql.compiler.algebra import Aggregation, Lit
 from dpsql.compiler.bind.joins import Numbers
+from dpsql.compiler.bind.measured import Room
 from dpsql.compiler.bind.scope import Source
 from dpsql.compiler.cautions import Doubts
 from dpsql.compiler.public import Remainder
@@ -75,6 +76,7 @@ class Split:
     columns_only: bool = False
     queries: int = 0
     listed: int = 0
+    room: Room = field(default_factory=Room)
     process: Process = field(init=False)
 
 
