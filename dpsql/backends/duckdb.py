@@ -194,12 +194,12 @@ def _open(path: str, timezone: str, sharers: int) -> duckdb.DuckDBPyConnection:
         if sharers > 1:
             (threads,) = connection.execute("SELECT current_setting('threads')").fetchall()[0]
             connection.execute(f"SET GLOBAL threads = {max(1, int(threads) // sharers)}")
+        connection.execute("SET GLOBAL TimeZone = $1", [timezone])
+        connection.execute("SET GLOBAL lock_configuration = true")
     except duckdb.Error as error:
         hint = "Is it a DuckDB database, readable, and not open for writing elsewhere?"
         message = f"The database file {path} cannot be opened ({type(error).__name__})."
         raise Rejected(message, sqlstate=BAD_PARAMETER, hint=hint) from None
-    connection.execute("SET GLOBAL TimeZone = $1", [timezone])
-    connection.execute("SET GLOBAL lock_configuration = true")
     return connection
 
 

@@ -32,6 +32,9 @@ T = TypeVar("T")
 _LONGER: Final = 5.0
 """Seconds, beyond their time limit, that statements get to let go of data that have changed."""
 
+_NEVER: Final = -1
+"""Refreshes of which no ledger tells: an engine of them is made anew before it answers."""
+
 HINT = "`dpsql check NEW --against OLD --accept` gives the operator's word for it, as an entry of the ledger."
 
 
@@ -142,10 +145,15 @@ class Current:
             log.info("new data: %s is served on them", stale.policy.path)
 
     def _made(self, policy: Policy, old: Engine) -> Engine:
-        """An engine for the policy on the newest data, on the old one's backend where that sees them."""
-        refreshes = old.ledger.refreshes()
-        same = (policy.backend, policy.timezone) == (old.policy.backend, old.policy.timezone)
-        shared = same and (old.refreshes == refreshes or not old.backend.immutable)
+        """An engine for the policy on the newest data, on the old one's backend where that sees them.
+
+        A file that a new epoch or time zone is for is opened by the first statement: until then the old one is served.
+        """
+        refreshes, file = old.ledger.refreshes(), old.backend.immutable
+        same = policy.backend == old.policy.backend and (file or policy.timezone == old.policy.timezone)
+        shared = same and (old.refreshes == refreshes or not file)
+        if shared and file and (policy.epoch, policy.timezone) != (old.policy.epoch, old.policy.timezone):
+            refreshes = _NEVER
         if same and not shared:
             self._let_go(old)
         backend = old.backend if shared else open_backend(policy.backend, policy.timezone, self._sharers)

@@ -18,7 +18,7 @@ from test_ledger_reload import connected, serving, waited, written
 from dpsql.backends import Backend, open_backend
 from dpsql.commands.ledger import ledger as ledger_command
 from dpsql.commands.refresh import refresh
-from dpsql.commands.reload import Current
+from dpsql.commands.reload import Current, terms_of
 from dpsql.engine import Engine, Refreshed, open_engine
 from dpsql.errors import Rejected
 from dpsql.ledger import Kind, open_ledger, verify_ledger
@@ -214,6 +214,24 @@ def test_a_change_while_a_policy_is_taken_over(small: Path, when: str) -> None:
         changed(small)
         assert when == "prepared" or many(current)
         current.commit(prepared)
+    assert many(current)
+    assert many(current)
+    current.close()
+
+
+@pytest.mark.parametrize("edit", ['epoch: "2"', "timezone: Asia/Tokyo"])
+def test_a_policy_for_a_file_in_the_place_of_another(small: Path, edit: str) -> None:
+    """A new epoch is a word of the operator's too, and a time zone needs the file opened again."""
+    current = Current(open_engine(load(small)))
+    assert not many(current)
+    put_data(small.parent, 50_000)
+    assert not many(current)
+    small.write_text(f"{small.read_text()}\n{edit}\n")
+    policy = load(small)
+    current.engine.ledger.accept(terms_of(policy))
+    current.abandon(current.prepare(policy))
+    assert not many(current)
+    current.reload(policy)
     assert many(current)
     assert many(current)
     current.close()
