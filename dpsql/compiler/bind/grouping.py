@@ -60,7 +60,8 @@ def rewrite(select: exp.Select, grouping: Grouping) -> exp.Select:
         on = distinct.args.get("on")
         keys = [] if on is None else on.expressions if isinstance(on, exp.Tuple) else [on]
         kept = [problems.catch(partial(_first_of, each, grouping, frozenset(outputs))) for each in keys]
-        result.set("distinct", exp.Distinct(on=exp.Tuple(expressions=kept) if kept else None))
+        known = [each for each in kept if each is not None]
+        result.set("distinct", exp.Distinct(on=exp.Tuple(expressions=known) if known else None))
     for key in ("order", "qualify", "windows"):
         part = select.args.get(key)
         if isinstance(part, list) and part:
