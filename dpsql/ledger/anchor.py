@@ -11,17 +11,23 @@ from __future__ import annotations
 import fcntl
 import os
 import re
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from errno import ETIMEDOUT
 from pathlib import Path
 from typing import Final
 
+from dpsql.ledger.guard import PATIENCE
 from dpsql.ledger.model import Head, LedgerError
 from dpsql.types import Cost
 
 _LINE: Final = re.compile(r"dpsql-anchor 1 ([0-9a-f]{64}) ([0-9]{20}) ([0-9a-f]{64})((?: [0-9]{40}){3})\n")
 _LENGTH: Final = len("dpsql-anchor 1 ") + 64 + 1 + 20 + 1 + 64 + 3 * 41 + 1
+
+_NAP: Final = 0.002
+"""Seconds between attempts to hold it; whoever else does lets go at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,15 +62,31 @@ def read(path: Path) -> Mark:
 
 
 def hold(path: Path) -> int:
-    """The anchor as an open file that nobody else reads or moves on until it is closed. Raises LedgerError."""
+    """The anchor as an open file that nobody else reads or moves on until it is closed. Raises LedgerError.
+
+    TimeoutError where a program that has stopped, say, keeps it: whoever holds it keeps the ledger from all others.
+    """
     with _faults(path):
         file = os.open(path, os.O_RDWR)
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX)
-        except BaseException:
-            os.close(file)
-            raise
-        return file
+    try:
+        with _faults(path):
+            deadline = time.monotonic() + PATIENCE
+            while not (held := _is_held(file)) and time.monotonic() < deadline:
+                time.sleep(_NAP)
+        if not held:
+            raise TimeoutError(ETIMEDOUT, f"another program keeps {path} locked")
+    except BaseException:
+        os.close(file)
+        raise
+    return file
+
+
+def _is_held(file: int) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def says(path: Path, file: int, expected: Mark) -> Mark:

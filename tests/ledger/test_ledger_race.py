@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
 from pathlib import Path
 
 import pytest
-from ledger_cases import COST, DATASET, made, start
+from ledger_cases import COST, DATASET, answer, made, start
 
+from dpsql.errors import Failed
 from dpsql.ledger import open_ledger, verify_ledger
 
 SLOW = pytest.mark.slow
@@ -32,4 +34,22 @@ def test_exactly_what_fits(whose: str, processes: int, threads: int, asks: int, 
     ledger = open_ledger(url, DATASET)
     assert ledger.dataset_spent().rho == fitting * COST.rho
     assert sum(spent.rho for _, spent in ledger.accounts()) == fitting * COST.rho
+    ledger.close()
+
+
+@pytest.mark.parametrize("which", ["flights.ledger-head", "anchor"])
+def test_a_place_that_another_program_keeps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, which: str) -> None:
+    """A program that was stopped while it held a second place takes no answer for longer than others wait for it."""
+    monkeypatch.setattr("dpsql.ledger.anchor.PATIENCE", 0.05)
+    anchor = str(tmp_path / "anchor")
+    ledger = open_ledger(made(tmp_path, anchor), DATASET, anchor)
+    answer(ledger, "alice", "before")
+    with (tmp_path / which).open("rb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        with pytest.raises(Failed, match="could not be completed"):
+            answer(ledger, "alice", "meanwhile")
+        assert answer(ledger, "alice", "before")
+    count = ledger.head().count
+    answer(ledger, "alice", "meanwhile")
+    assert ledger.head().count == count + 2
     ledger.close()
