@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
+from math import prod
 from typing import Final
 
 from dpsql.ledger import decide, events, shelf
@@ -25,7 +26,7 @@ from dpsql.ledger.decide import Request
 from dpsql.ledger.model import Ask, Decision, Entry, Kind, LedgerError, Source, Stored
 from dpsql.ledger.rows import Rows
 from dpsql.replay.derive import choose
-from dpsql.replay.recipe import Derived, Recipe, Shape, decoded, digest
+from dpsql.replay.recipe import Derived, Kin, Recipe, Shape, decoded, digest
 from dpsql.replay.store import shape_digest
 from dpsql.types import Cost, Release, Reservation
 
@@ -34,6 +35,11 @@ MAX_CELLS: Final = 20_000
 """Stored releases of a family that are looked at, the newest first, and their cells: a choice among so many takes about
 a tenth of a second, and everybody who asks the ledger waits for it."""
 
+
+MAX_WORK: Final = 50_000
+EACH: Final = 2_000
+"""Cells that a statement's releases may have together to be derived, each with so many more for what it looks at: those
+behind are replays or measurements. One with hundreds of releases would keep everybody waiting, and EXPLAIN is free."""
 
 MAX_ALONE: Final = 50
 """Releases that are tried one by one, where the best recipe reads more than the account may view for its price."""
@@ -47,8 +53,13 @@ def decisions(rows: Rows, request: Request) -> tuple[Decision, ...]:
     """What becomes of each ask in turn: what one pays for, the next ones have seen."""
     bought: set[int] = set()
     made: list[Decision] = []
+    left = MAX_WORK
     for ask in request.asks:
-        decision = settle(rows, ask, request.account, request.shared, bought)
+        kept = [_bought(stored, bought) for stored in shelf.kept(rows, ask.key, request.account)]
+        decision = decide.decide(ask, kept, request.shared)
+        if ask.kin is not None and decision.source is not Source.FREE and left > 0:
+            left -= EACH + prod(len(axis.cells) for axis in ask.kin.shape.axes)
+            decision = _settled(rows, ask, ask.kin, decision, request.account, request.shared, bought)
         bought.update(stored.reservation for stored in decision.views)
         made.append(decision)
     return tuple(made)
@@ -93,13 +104,14 @@ def record(debit: Entry, content: str) -> Entry:
     )
 
 
-def settle(rows: Rows, ask: Ask, account: str, shared: bool, bought: Collection[int]) -> Decision:
-    """The ask against what is kept. `bought`: releases that the same statement pays for already."""
-    kept = [_bought(stored, bought) for stored in shelf.kept(rows, ask.key, account)]
-    exact = decide.decide(ask, kept, shared)
-    if ask.kin is None or exact.source is Source.FREE:
-        return exact
-    found = rows.kin(ask.kin.family, account, MAX_KIN)
+def _settled(
+    rows: Rows, ask: Ask, kin: Kin, exact: Decision, account: str, shared: bool, bought: Collection[int]
+) -> Decision:
+    """The ask against its family, which may do better than `exact`, its own measurement.
+
+    `bought`: releases that the same statement pays for already.
+    """
+    found = rows.kin(kin.family, account, MAX_KIN)
     seen = [(number, shape) for number, shape, known in found if known or shared or number in bought]
     free = _derived(rows, ask, account, shared, bought, seen)
     if free is not None and free.source is Source.FREE:
@@ -109,7 +121,7 @@ def settle(rows: Rows, ask: Ask, account: str, shared: bool, bought: Collection[
     viewed = _derived(rows, ask, account, shared, bought, [(number, shape) for number, shape, _ in found])
     if viewed is None:
         unseen = [(number, shape) for number, shape, known in found if not known and number not in bought]
-        alone = (_derived(rows, ask, account, shared, bought, [one]) for one in _few(ask.kin.family, unseen))
+        alone = (_derived(rows, ask, account, shared, bought, [one]) for one in _few(kin.family, unseen))
         viewed = next((decision for decision in alone if decision is not None), None)
     return exact if viewed is None else viewed
 

@@ -13,6 +13,7 @@ from replay_cases import Shop, opened, write
 
 from dpsql.errors import Failed, Rejected
 from dpsql.ledger import Kind
+from dpsql.ledger.kin import EACH
 from dpsql.types import Relation
 
 ANY = Decimal(1_000_000)
@@ -194,6 +195,18 @@ def test_a_choice_among_so_many_cells_and_no_more(shop: Shop, monkeypatch: pytes
             assert any("derived" in line for line in shop.explained(f"{V} WHERE hour = 3"))
             assert not any("derived" in line for line in shop.explained(f"{V} WHERE note = 2"))
         assert any("derived" in line for line in shop.explained(f"{V} WHERE note = 2"))
+
+
+def test_a_statement_of_many_releases_makes_nobody_wait(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first are derived, as many as may be; the others are measured."""
+    shop.ask(BY_HOUR)
+    parts = " UNION ALL ".join(f"{V} WHERE hour = {hour}" for hour in range(10))
+    assert len([line for line in shop.explained(parts) if "derived" in line]) == 10
+    monkeypatch.setattr("dpsql.ledger.kin.MAX_WORK", 3 * EACH)
+    assert len([line for line in shop.explained(parts) if "derived" in line]) == 3
+    paid = len(shop.entries(Kind.DEBIT))
+    shop.ask(parts)
+    assert len(shop.entries(Kind.DEBIT)) == paid + 7
 
 
 def test_off(shop: Shop) -> None:
