@@ -155,6 +155,8 @@ SELECT SUM(ctid) FROM people
 SELECT COUNT(xmin) FROM people
 SELECT g FROM generate_series(TIMESTAMP '2000-01-31', TIMESTAMP '2000-12-31', '1 month -31 days') AS g
 SELECT g FROM generate_series(TIMESTAMP '2000-01-31', TIMESTAMP '2000-12-31', 'often') AS g
+SELECT COUNT(*) JOIN visits USING (uid)
+SELECT COUNT(*) . people p LEFT JOIN visits v ON v.uid = p.uid
 SELECT DISTINCT ON (uid) age, COUNT(*) FROM people GROUP BY age
 SELECT DISTINCT ON (age, uid) age, COUNT(*) FROM people GROUP BY age ORDER BY uid
 SELECT age, COUNT(*) FROM people GROUP BY age HAVING note = 'a' ORDER BY score QUALIFY RANK() OVER w < 3 WINDOW w AS (ORDER BY salary)

@@ -122,6 +122,8 @@ def _select(
         raise refuse("a SELECT without columns is not supported", select, sqlstate=SYNTAX, hint="Name a column.")
     first = select.args.get("from_")
     joins = select.args.get("joins") or []
+    if first is None and joins:
+        raise refuse("JOIN without FROM", joins[0], sqlstate=SYNTAX, hint="Write SELECT ... FROM a JOIN b ON ...")
     if select.args.get("laterals"):
         raise refuse("LATERAL is not supported", select)
     items: list[exp.Expr] = [] if first is None else [first.this, *(j.this for j in joins)]
