@@ -177,6 +177,7 @@ class TableFacts:
     `unique` lists the column sets that are verified unique: by an enforced, valid, non-partial constraint or, for an
     immutable source, by a check at start. `problems` are reasons to refuse the table (a view, row security, ...).
     `enums`: the labels of columns that are stored as one, and read as text. `checks`: the texts of CHECK constraints.
+    `nullable`: the columns that may hold NULL: no valid NOT NULL constraint or primary key says otherwise.
     """
 
     name: str
@@ -185,6 +186,7 @@ class TableFacts:
     problems: tuple[str, ...] = ()
     enums: tuple[tuple[str, tuple[str, ...]], ...] = ()
     checks: tuple[str, ...] = ()
+    nullable: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

@@ -147,6 +147,7 @@ class DuckdbBackend:
             problems=tuple(reason for reason, holds in reasons.items() if holds),
             enums=tuple((str(c), _labels(str(of))) for c, of, _, _ in columns if _ENUM.fullmatch(str(of))),
             checks=tuple(str(text) for kind, _, text in constraints if kind == "CHECK"),
+            nullable=frozenset(nullable),
         )
 
     def _ambiguous(self, schema: str | None) -> bool:

@@ -41,7 +41,9 @@ SELECT a.attname,
             THEN 'enum' ELSE '' END,
        a.atttypmod,
        (SELECT pg_catalog.array_agg(e.enumlabel::text ORDER BY e.enumsortorder)
-        FROM pg_catalog.pg_enum e WHERE e.enumtypid = t.oid)
+        FROM pg_catalog.pg_enum e WHERE e.enumtypid = t.oid),
+       NOT a.attnotnull OR EXISTS (SELECT FROM pg_catalog.pg_constraint x WHERE x.conrelid = a.attrelid
+                                   AND x.contype = 'n' AND NOT x.convalidated AND a.attnum = ANY (x.conkey))
 FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_type t ON t.oid = a.atttypid
 JOIN pg_catalog.pg_namespace n ON n.oid = t.typnamespace
 LEFT JOIN pg_catalog.pg_collation l ON l.oid = a.attcollation
@@ -152,11 +154,12 @@ def _facts(connection: psycopg.Connection[TupleRow], row: TupleRow) -> TableFact
     }
     return TableFacts(
         name=str(name),
-        columns=tuple(Column(str(column), _type(str(of), int(modifier))) for column, of, modifier, _ in columns),
+        columns=tuple(Column(str(column), _type(str(of), int(modifier))) for column, of, modifier, _, _ in columns),
         unique=tuple(frozenset(names) for (names,) in unique),
         problems=tuple(reason for reason, holds in reasons.items() if holds),
-        enums=tuple((str(column), tuple(labels)) for column, of, _, labels in columns if of == "enum"),
+        enums=tuple((str(column), tuple(labels)) for column, of, _, labels, _ in columns if of == "enum"),
         checks=tuple(str(text) for (text,) in checks),
+        nullable=frozenset(str(column) for column, *_, nullable in columns if nullable),
     )
 
 

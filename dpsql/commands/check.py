@@ -21,7 +21,7 @@ from dpsql.policy.changes import changes, refusal, terms
 from dpsql.policy.load import json_schema, load
 from dpsql.policy.model import Policy
 from dpsql.policy.problems import Problems, dotted
-from dpsql.policy.promise import promise, warnings
+from dpsql.policy.promise import lost_nulls, promise, warnings
 from dpsql.policy.schema import Schema, SchemaTable
 
 
@@ -45,7 +45,7 @@ def check(policy: Path | None, schema: bool, offline: bool, against: Path | None
         return
     found = None if offline else _compare(loaded)
     click.echo("\n".join((*promise(loaded), "", *_backend(loaded, found))))
-    for warning in warnings(loaded):
+    for warning in (*warnings(loaded), *(lost_nulls(found) if found is not None else ())):
         click.echo(f"warning: {warning}", err=True)
     if advise and found is None:
         raise click.UsageError("--advise compares the policy with the backend: leave out --offline.")

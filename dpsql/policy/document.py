@@ -135,7 +135,11 @@ class ColumnSection(_Section):
         examples=["[a, b]"],
         description="all values that count, also a public group key; totals may be added up from its groups",
     )
-    nullable: bool = Field(False, examples=[True], description="NULL is a group of its own in public keys")
+    nullable: bool = Field(
+        False,
+        examples=[True],
+        description="NULL is a group of its own in public keys; without it, rows with NULL are in no group",
+    )
     references: str | None = Field(
         None,
         examples=["airlines.carrier"],

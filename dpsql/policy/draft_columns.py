@@ -32,6 +32,21 @@ class Measured:
     values: Mapping[Place, tuple[str, ...]] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """How a column is declared, without a comment. `nullable`: its backend lets it be NULL."""
+
+    column: Column
+    nullable: bool
+
+    def line(self, body: str = "") -> str:
+        parts = (f"type: {type_word(self.column.type)}", body, "nullable: true" if self.nullable else "")
+        return f"{quoted(self.column.name)}: {{{', '.join(part for part in parts if part)}}}"
+
+    def bounded(self, lower: str, upper: str) -> str:
+        return self.line(f"lower: {lower}, upper: {upper}")
+
+
 def columns(
     facts: TableFacts, keys: frozenset[str], references: Mapping[str, tuple[str, bool]], measured: Measured | None
 ) -> Iterator[str]:
@@ -40,14 +55,14 @@ def columns(
     for column in facts.columns:
         named = references.get(column.name)
         if column.name not in keys or (named is not None and named[1]):
-            yield _line(facts.name, column, named, said.get(column.name, Limits()), measured)
+            yield _line(facts, column, named, said.get(column.name, Limits()), measured)
 
 
 def _line(
-    table: str, column: Column, reference: tuple[str, bool] | None, said: Limits, measured: Measured | None
+    facts: TableFacts, column: Column, reference: tuple[str, bool] | None, said: Limits, measured: Measured | None
 ) -> str:
-    name, kind = quoted(column.name), type_word(column.type)
-    plain = f"{name}: {{type: {kind}}}"
+    name, table, form = quoted(column.name), facts.name, _Form(column, column.name in facts.nullable)
+    plain = form.line()
     if column.type.kind is Kind.UNKNOWN:
         return f"# {name} is left out: its type, collation or generation rule is not supported"
     if reference is not None:
@@ -56,21 +71,21 @@ def _line(
     lower, upper, values = words_of(said, column.type)
     if values is not None:
         listed = ", ".join(map(_value, values))
-        return _remark(f"{name}: {{type: {kind}, values: [{listed}]}}", f"by {said.origin}: the schema, not the data")
+        return _remark(form.line(f"values: [{listed}]"), f"by {said.origin}: the schema, not the data")
     if lower is not None and upper is not None:
-        return _remark(_bounded(name, kind, lower, upper), f"by {said.origin}: the schema, not the data")
+        return _remark(form.bounded(lower, upper), f"by {said.origin}: the schema, not the data")
     if identifies(column.name) and not column.type.is_number and not column.type.is_time:
         return f"# {plain}  left out: it seems to tell who somebody is, or to be free text"
     if measured is not None and (table, column.name) in measured.values:
         listed = ", ".join(measured.values[table, column.name])
-        return _remark(f"{name}: {{type: {kind}, values: [{listed}]}}", f"measured with epsilon {measured.share}")
+        return _remark(form.line(f"values: [{listed}]"), f"measured with epsilon {measured.share}")
     if measured is not None and (table, column.name) in measured.bounds:
         lower, upper = measured.bounds[table, column.name]
-        return _remark(_bounded(name, kind, lower, upper), f"measured with epsilon {measured.share}")
+        return _remark(form.bounded(lower, upper), f"measured with epsilon {measured.share}")
     if needs_bounds(column) and (lower is not None or upper is not None):
         note = f"{'upper' if lower is None else 'lower'} by {said.origin}: the schema, not the data"
-        return _remark(_bounded(name, kind, lower or DECIDE, upper or DECIDE), note)
-    return _undecided(column, plain)
+        return _remark(form.bounded(lower or DECIDE, upper or DECIDE), note)
+    return _undecided(form)
 
 
 def settled(column: Column, said: Limits | None) -> bool:
@@ -83,24 +98,20 @@ def _value(value: Constant) -> str:
     return quoted(value) if isinstance(value, str) else f"{value:f}"
 
 
-def _undecided(column: Column, plain: str) -> str:
-    name, kind = quoted(column.name), type_word(column.type)
+def _undecided(form: _Form) -> str:
+    column, plain = form.column, form.line()
     if needs_bounds(column):
         likely = likely_bounds(column.name)
-        return _remark(_bounded(name, kind, DECIDE, DECIDE), f"{likely[0]} and {likely[1]}?" if likely else "")
+        return _remark(form.bounded(DECIDE, DECIDE), f"{likely[0]} and {likely[1]}?" if likely else "")
     if needs_values(column):
-        return f"{name}: {{type: {kind}, values: {DECIDE}}}"
+        return form.line(f"values: {DECIDE}")
     if column.type.is_number:
         return _remark(plain, "looks like a key: without bounds, for filters and counts")
-    return _remark(plain, "for filters and groups: only frequent ones show") if kind == "text" else plain
+    return _remark(plain, "for filters and groups: only frequent ones show") if column.type.kind is Kind.TEXT else plain
 
 
 def _remark(line: str, note: str) -> str:
     return noted(line, note, 60)
-
-
-def _bounded(name: str, kind: str, lower: str, upper: str) -> str:
-    return f"{name}: {{type: {kind}, lower: {lower}, upper: {upper}}}"
 
 
 def needs_bounds(column: Column) -> bool:

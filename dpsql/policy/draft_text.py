@@ -41,8 +41,9 @@ def source_word(source: TableName) -> str:
 def advice_to_decide(file: str) -> Iterator[str]:
     yield f"# Write your answer in place of every word {DECIDE}, then run: dpsql check {file}"
     yield "# It lists the open decisions as questions. Bounds and values are public: take them from what you know of"
-    yield "# the subject, never from the data. `nullable: true` gives NULL a group of its own; without it, rows with"
-    yield "# NULL are in no group of that column."
+    yield "# the subject, never from the data. `nullable: true` stands where the schema allows NULL, which then is a"
+    yield "# group of its own: one group more. Remove it where every row has a value; without it, rows with NULL are in"
+    yield "# no group of that column."
 
 
 def header(dataset: str, backend: str) -> Iterator[str]:

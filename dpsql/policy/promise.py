@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from decimal import Decimal
 
 from dpsql.policy.model import Budget, ColumnPolicy, Policy, Role, Table, UnitPath
-from dpsql.types import BOOL
+from dpsql.policy.schema import Schema, SchemaColumn
+from dpsql.types import BOOL, Kind
 
 HIGH_EPSILON = Decimal(10)
 
@@ -56,6 +57,28 @@ def warnings(policy: Policy) -> Iterator[str]:
     for name, user in policy.users.items():
         if user.password is None:
             yield f"user {name} has no password and cannot log in"
+
+
+def lost_nulls(schema: Schema) -> Iterator[str]:
+    """Public keys that the backend lets be NULL while the policy has no NULL: such rows are in no group.
+
+    By the schema alone: that a row has a NULL is private.
+    """
+    for name, table in schema.tables.items():
+        keys = () if table.public else (column for column in table.columns if _public_key(column))
+        there = schema.nullable.get(name, frozenset())
+        lost = [c.name for c in keys if c.name in there and not c.nullable and c.name not in (table.key or ())]
+        if lost:
+            yield (
+                f"{name}: {', '.join(lost)}: the backend allows NULL, and rows with NULL are in no group; add"
+                " `nullable: true`, or NOT NULL in the backend"
+            )
+
+
+def _public_key(column: SchemaColumn) -> bool:
+    """Whether NULL is missing among its groups; private keys have it without a declaration."""
+    declared = column.values is not None or column.lower is not None or column.references is not None
+    return column.randomized is None and (declared or column.type.kind is Kind.BOOL)
 
 
 def _high(what: str, budget: Budget) -> str:

@@ -52,7 +52,7 @@ def resolve(policy: Policy, facts: Mapping[str, TableFacts], public_rows: Mappin
             _check_references(name, table, tables, against)
     unit_type = _unit_type(against, tables)
     against.problems.refuse_if_any()
-    return Schema(policy, _with_snapshots(tables), unit_type)
+    return Schema(policy, _with_snapshots(tables), unit_type, nullable={name: facts[name].nullable for name in tables})
 
 
 def _with_snapshots(tables: Mapping[str, SchemaTable]) -> dict[str, SchemaTable]:

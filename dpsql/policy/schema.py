@@ -62,10 +62,12 @@ class SchemaTable:
 class Schema:
     """All tables of a dataset. `unit_type`: the canonical type of the unit in all of them, None under `unit: row`.
 
-    `responses`: for each randomized column, as `table.column`, how often each value was given.
+    `responses`: for each randomized column, as `table.column`, how often each value was given. `nullable`: for each
+    table, the columns that the backend lets be NULL; to warn by, for nothing is proved from it.
     """
 
     policy: Policy
     tables: Mapping[str, SchemaTable]
     unit_type: SqlType | None = None
     responses: Mapping[str, SchemaTable] = field(default_factory=dict)
+    nullable: Mapping[str, frozenset[str]] = field(default_factory=dict)

@@ -96,6 +96,12 @@ def test_tables_of_other_schemas_are_found_by_their_schema(backend: DuckdbBacken
     assert TableName("people") in listed.tables
 
 
+def test_columns_may_be_null_unless_a_constraint_says_otherwise(backend: DuckdbBackend) -> None:
+    assert facts(backend, "keys").nullable == {"c", "d", "e"}
+    assert "uid" not in facts(backend, "people").nullable
+    assert "age" in facts(backend, "people").nullable
+
+
 def test_a_schema_that_could_be_read_as_a_database_is_a_problem(tmp_path: Path) -> None:
     path = tmp_path / "Shop.duckdb"
     _create(path, 'CREATE SCHEMA "shop"; CREATE TABLE "Shop"."shop".orders (id INTEGER)')

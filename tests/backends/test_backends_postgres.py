@@ -150,6 +150,12 @@ def test_columns_that_compare_or_compute_in_odd_ways_are_unknown(backend: Postgr
     assert columns["g"] is columns["h"] is columns["i"] is Kind.UNKNOWN
 
 
+def test_columns_may_be_null_unless_a_valid_constraint_says_otherwise(backend: PostgresBackend) -> None:
+    assert facts(backend, "keys").nullable == {"c", "h", "i", "j"}
+    assert "uid" not in facts(backend, "people").nullable
+    assert "age" in facts(backend, "people").nullable
+
+
 def test_uniqueness_is_never_verified_by_looking_at_rows(backend: PostgresBackend) -> None:
     assert not backend.immutable
     assert not backend.verify_unique(TableName("people"), ["uid"])

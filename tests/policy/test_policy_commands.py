@@ -6,6 +6,7 @@ import json
 import shutil
 from pathlib import Path
 
+import duckdb
 import pytest
 from click.testing import CliRunner, Result
 
@@ -16,6 +17,20 @@ from dpsql.errors import Rejected
 from dpsql.pgwire.auth import make_verifier, parse_verifier
 from dpsql.policy.problems import PolicyError
 
+CLUB = """
+dpsql: 1
+dataset: club
+backend: duckdb:club.duckdb
+privacy: {unit: person, units: 1000, max_groups: 1, max_rows_per_group: 1, budget: {epsilon: 1, delta: 1e-9}}
+tables:
+  people:
+    unit: id
+    columns:
+      tier: {type: text, values: [gold]}
+      note: {type: text}
+      age: {type: integer, lower: 0, upper: 100}
+      vip: {type: boolean}
+"""
 POLICY = Path(__file__).parents[2] / "policies" / "nyc-flights.yaml"
 
 
@@ -48,6 +63,21 @@ def test_check_says_in_words_what_is_promised(demo: Path) -> None:
         assert words in result.stdout
     assert "warning: the dataset's budget has epsilon 20, above 10" in result.stderr
     assert "SCRAM" not in result.output
+
+
+def test_check_warns_of_rows_with_null_that_no_group_has(tmp_path: Path) -> None:
+    path, policy = tmp_path / "club.duckdb", tmp_path / "club.yaml"
+    with duckdb.connect(str(path)) as connection:
+        columns = "id integer PRIMARY KEY, tier varchar, note varchar, age integer NOT NULL, vip boolean"
+        connection.execute(f"CREATE TABLE people ({columns})")
+    policy.write_text(CLUB)
+    result = _check(str(policy))
+    assert result.exit_code == 0, result.output
+    assert "warning: people: tier, vip: the backend allows NULL, and rows with NULL are in no group" in result.stderr
+    policy.write_text(
+        CLUB.replace("[gold]}", "[gold], nullable: true}").replace("boolean}", "boolean, nullable: true}")
+    )
+    assert "NULL" not in _check(str(policy)).stderr
 
 
 def test_check_offline_needs_no_backend() -> None:

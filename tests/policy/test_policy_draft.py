@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -111,6 +112,14 @@ def test_private_is_the_default_and_public_is_a_question() -> None:
     assert "holidays is left out" in text
     opened = finished(text).replace("  # countries: {public", "  countries: {public")
     assert parse(opened, Path("shop.yaml")).tables["countries"].public
+
+
+def test_what_the_schema_lets_be_null_is_a_group_of_its_own() -> None:
+    made = plan(outline(replace(facts("customers", "id", id=INT4, gender=TEXT, vip=BOOL), nullable=frozenset({"vip"}))))
+    text = draft(made, SOURCE)
+    assert "vip: {type: boolean, nullable: true}\n" in text
+    assert "gender: {type: text, values: DECIDE}\n" in text
+    assert parse(finished(text), Path("shop.yaml")).tables["customers"].columns["vip"].nullable
 
 
 def test_types_settle_what_they_can() -> None:

@@ -59,11 +59,11 @@ def test_it_measures_what_a_draft_leaves_open_and_spends_what_it_says(shop: Path
     text = policy.read_text()
     for line in (
         "units: 3000",
-        "gender: {type: text, values: [f, m]}",
-        "status: {type: text, values: [open, paid]}",
-        "quantity: {type: integer, lower: 0, upper: 5}",
-        "points: {type: integer, lower: 0, upper: 100}",
-        "lower: 1950-01-01, upper: 1959-01-01}",
+        "gender: {type: text, values: [f, m], nullable: true}",
+        "status: {type: text, values: [open, paid], nullable: true}",
+        "quantity: {type: integer, lower: 0, upper: 5, nullable: true}",
+        "points: {type: integer, lower: 0, upper: 100, nullable: true}",
+        "lower: 1950-01-01, upper: 1959-01-01, nullable: true}",
         "    max_rows_per_group: 5 ",
         "  max_rows_per_group: 10 ",
     ):
@@ -151,5 +151,5 @@ def test_by_row_and_with_too_little_it_leaves_decisions_open(tmp_path: Path) -> 
         connection.execute("INSERT INTO readings SELECT i, 'a' FROM range(30) AS t (i)")
     done = _init(path, "-o", policy, "--unit", "row", "--profile-with-epsilon", "0.1")
     assert done.exit_code == 0, done.exception
-    assert "value: {type: double, lower: DECIDE, upper: DECIDE}" in policy.read_text()
+    assert "value: {type: double, lower: DECIDE, upper: DECIDE, nullable: true}" in policy.read_text()
     assert "values: DECIDE" in policy.read_text()

@@ -42,24 +42,25 @@ DRAFTED = (
     "  customers:\n    source: crm.customers\n    unit: id",
     "  sales_orders:\n    source: sales.orders\n    unit: customer_id",
     "  orders:\n    unit: customer_id",
-    """mood: {type: text, values: [sad, "it's ok", good]} # by ENUM type: the schema, not the data""",
-    "gender: {type: text, values: [f, m]} # by CHECK: the schema, not the data",
-    "age: {type: integer, lower: 18, upper: 110} # by CHECK: the schema, not the data",
-    "rating: {type: integer, values: [1, 2, 3]} # by CHECK: the schema, not the data",
-    "balance: {type: numeric, lower: -50, upper: DECIDE} # lower by CHECK: the schema, not the data",
-    "active: {type: boolean}",
-    "total: {type: double, lower: 0, upper: 500} # by CHECK: the schema, not the data",
-    "ordered: {type: date, lower: 2020-01-01, upper: DECIDE} # lower by CHECK: the schema, not the data",
+    """mood: {type: text, values: [sad, "it's ok", good], nullable: true} # by ENUM type: the schema, not the data""",
+    "gender: {type: text, values: [f, m], nullable: true} # by CHECK: the schema, not the data",
+    "age: {type: integer, lower: 18, upper: 110, nullable: true} # by CHECK: the schema, not the data",
+    "rating: {type: integer, values: [1, 2, 3], nullable: true} # by CHECK: the schema, not the data",
+    "balance: {type: numeric, lower: -50, upper: DECIDE, nullable: true} # lower by CHECK: the schema, not the data",
+    "active: {type: boolean, nullable: true}",
+    "total: {type: double, lower: 0, upper: 500, nullable: true} # by CHECK: the schema, not the data",
+    "ordered: {type: date, lower: 2020-01-01, upper: DECIDE, nullable: true} # lower by CHECK: the schema",
     "# shops: {public: true, source: sales.shops, key: id}",
 )
 STATEMENTS: dict[str, dict[str, int | str]] = {
-    "SELECT mood, count(*) FROM customers GROUP BY mood": {"sad": 200, "it's ok": 0, "good": 200},
+    "SELECT mood, count(*) FROM customers GROUP BY mood": {"sad": 200, "it's ok": 0, "good": 200, "": 0},
     "SELECT town, count(*) FROM sales_orders o JOIN shops s ON s.id = o.shop GROUP BY town": {"Bern": 400, "Chur": 400},
     "SELECT 'all', count(*) FROM orders": {"all": 80},
     "SELECT mood, count(*) FROM customers c JOIN sales_orders o ON c.id = o.customer_id GROUP BY 1": {
         "sad": 400,
         "it's ok": 0,
         "good": 400,
+        "": 0,
     },
     "SELECT 'all', count(*) FROM customers WHERE mood > 'good' AND mood <> 'no such label'": {"all": 200},
     "SELECT 'all', min(mood) FROM customers": {"all": "good"},
@@ -138,8 +139,8 @@ def test_a_profile_asks_the_right_tables_and_only_what_is_open(tmp_path: Path) -
     assert done.exit_code == 0, done.exception
     text = policy.read_text("utf-8")
     assert "units: 400" in text
-    assert "age: {type: integer, lower: 18, upper: 110} " in text
-    assert "pieces: {type: integer, lower: 1, upper: 10}" in text
+    assert "age: {type: integer, lower: 18, upper: 110, nullable: true} " in text
+    assert "pieces: {type: integer, lower: 1, upper: 10, nullable: true}" in text
 
 
 def test_names_that_collide_get_their_schema() -> None:
