@@ -57,11 +57,18 @@ CREATE FUNCTION public.floor(double precision) RETURNS double precision LANGUAGE
 
 
 @pytest.fixture(scope="module")
-def url(postgres_uri: str) -> str:
+def url(postgres_uri: str) -> Iterator[str]:
+    """A database of this file's own: others leave tables in theirs."""
     with psycopg.connect(postgres_uri, autocommit=True) as connection:
-        connection.execute(_SETUP)
-        connection.execute("INSERT INTO keys (a, b, d, e, f, g, j) VALUES (1, 1, 1, 1, 1, 'x', 1)")
-    return postgres_uri
+        outside = connection.info.dbname
+        own = f"{outside}_facts"
+        connection.execute(f"CREATE DATABASE {own}".encode())
+        uri = postgres_uri.replace(f"/{outside}?", f"/{own}?")
+        with psycopg.connect(uri, autocommit=True) as inside:
+            inside.execute(_SETUP)
+            inside.execute("INSERT INTO keys (a, b, d, e, f, g, j) VALUES (1, 1, 1, 1, 1, 'x', 1)")
+        yield uri
+        connection.execute(f"DROP DATABASE {own} WITH (FORCE)".encode())
 
 
 @pytest.fixture
