@@ -79,7 +79,8 @@ def terms_of(schema: Schema, asker: Asker, settings: Settings) -> Terms:
     delta = min(asker.budget.delta, schema.policy.privacy.budget.delta)
     for name, value in settings.stated:
         _check_delta(value, delta) if name == "delta" else _check_unit(value, schema.policy)
-    largest_epsilon = most or min(asker.budget.epsilon, schema.policy.privacy.budget.epsilon)
+    budgets = (asker.budget.epsilon, schema.policy.privacy.budget.epsilon)
+    largest_epsilon = min(budgets if most is None else (most, *budgets))
     return Terms(
         epsilon,
         delta,

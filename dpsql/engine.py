@@ -182,15 +182,18 @@ class Engine:
         ready = self.preparer.ready(user, text, offset, settings, parameters)
         compiled, epsilon = ready.compiled, plain(ready.compiled.epsilon)
         column = (Column("QUERY PLAN", TEXT),)
+        asker = asker_of(self.policy, user, public_only=True)
+        most = min(terms_of(self.schema, asker, settings).max_epsilon, self._user_balance(asker).epsilon_left)
+        advised = advice.advise(compiled, self.policy.privacy, most)
         if format == "json":
             made = explain.as_json(compiled, epsilon, self._dialect)
             made["keys"] = {p.id: ask.key for p, ask in zip(ready.paid, ready.asks, strict=True)}
             made["replay"] = self._foreseen(user, ready)
-            made["advice"] = advice.as_json(advice.advise(compiled, self.policy.privacy))
+            made["advice"] = advice.as_json(advised)
             return Relation(column, ((json.dumps(made, indent=2),),))
         lines = explain.as_text(compiled, epsilon, self.policy.privacy.accounting)
         lines[1:1] = [notices.foreseen(each) for each in self._foreseen(user, ready)]
-        lines += advice.as_lines(advice.advise(compiled, self.policy.privacy))
+        lines += advice.as_lines(advised)
         return Relation(column, tuple((line,) for line in lines))
 
     def system_relations(self, user: str) -> Mapping[str, Callable[[], Relation]]:

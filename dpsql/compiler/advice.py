@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from decimal import Decimal
 from math import ceil, sqrt
 from typing import Literal
 
@@ -28,6 +29,7 @@ SMALL_GROUP = 100
 _WORTH_SHARING = 3
 _WORTH_WIDTH = 0.1
 _PAYABLE = 20
+_WORTH_PAYING = 1.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +51,12 @@ def as_json(advice: tuple[Advice, ...]) -> list[dict[str, str | float | None]]:
     return [{"about": each.about, "text": each.text, "gain": each.gain} for each in advice]
 
 
-def advise(compiled: Compiled, privacy: Privacy) -> tuple[Advice, ...]:
-    """What to say of the statement, the most useful first."""
+def advise(compiled: Compiled, privacy: Privacy, most: Decimal) -> tuple[Advice, ...]:
+    """What to say of the statement, the most useful first. `most`: the largest epsilon that one may cost here."""
     paid = [release for release in compiled.releases if not release.free]
     shares = sum(_shares(release) for release in paid)
-    found = [advice for release in paid for advice in _of(release, shares, privacy)]
+    times = float(most / compiled.epsilon)
+    found = [advice for release in paid for advice in (*_of(release, shares, privacy), *_small(release, most, times))]
     if shares >= _WORTH_SHARING:
         found.append(_sharing(shares, privacy))
     return tuple(dict.fromkeys(found))
@@ -66,7 +69,6 @@ def _shares(release: PlannedRelease) -> int:
 def _of(release: PlannedRelease, shares: int, privacy: Privacy) -> Iterator[Advice]:
     yield from _keys(release, shares, privacy)
     yield from _groups(release, privacy)
-    yield from _small(release)
     yield from _wide(release)
 
 
@@ -124,8 +126,8 @@ def _groups(release: PlannedRelease, privacy: Privacy) -> Iterator[Advice]:
     yield Advice("max_groups", text, gain)
 
 
-def _small(release: PlannedRelease) -> Iterator[Advice]:
-    """Groups of a hundred rows that drown."""
+def _small(release: PlannedRelease, most: Decimal, payable: float) -> Iterator[Advice]:
+    """Groups of a hundred rows that drown. `most`: what may be paid, `payable` times the price."""
     counts = [m.error95 for m in release.measurements if m.cell.kind in ("count", "units")]
     counts += [m.error95 for m in release.measurements if m.cell.moment is not None and m.cell.moment.order == 0]
     if not counts or max(counts) <= SMALL_GROUP / 10:
@@ -134,8 +136,10 @@ def _small(release: PlannedRelease) -> Iterator[Advice]:
     times = error / (SMALL_GROUP / 10)
     text = f"counts are off by up to {_number(error)} (95 %): within 10 % only for groups above {_number(10 * error)}. "
     text += "Ask for larger groups"
-    if times <= _PAYABLE:
+    if times <= min(payable, _PAYABLE):
         text += f", or pay {_number(times)} times the epsilon to know groups of {SMALL_GROUP} as well"
+    elif payable >= _WORTH_PAYING:
+        text += f", or pay epsilon {most.normalize():f}, the most you may: then above {_number(10 * error / payable)}"
     yield Advice("small_groups", text, times)
 
 

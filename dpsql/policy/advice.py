@@ -60,7 +60,8 @@ def _role(name: str, role: Role, schema: Schema) -> Iterator[PolicyAdvice]:
     if worst is None or count_error(worst, role, role.epsilon, schema) <= SMALL_GROUP / 10:
         return
     error = count_error(worst, role, role.epsilon, schema)
-    most = role.max_epsilon if role.max_epsilon is not None else role.budget.epsilon
+    budgets = (role.budget.epsilon, schema.policy.privacy.budget.epsilon)
+    most = min(budgets if role.max_epsilon is None else (role.max_epsilon, *budgets))
     text = (
         f"at epsilon {role.epsilon}, counts over {worst.name} are off by up to {ceil(error):,} (95 %): groups of"
         f" {SMALL_GROUP} rows drown, those above {ceil(10 * error):,} are known within 10 %."

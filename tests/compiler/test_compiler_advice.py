@@ -16,6 +16,7 @@ from dpsql.policy.schema import Schema
 from dpsql.types import DATE, FLOAT8, INT4, TEXT, Column, TableFacts
 
 TERMS = Terms(Decimal(1), Decimal("1e-7"))
+MOST = Decimal(100)
 POLICY = """
 dpsql: 1
 dataset: shop
@@ -66,7 +67,7 @@ def compiled(text: str, terms: Terms = TERMS, over: Schema | None = None) -> Com
 
 def found(text: str, about: Subject, over: Schema | None = None) -> Advice:
     made = over or schema()
-    (advice,) = [a for a in advise(compiled(text, over=made), made.policy.privacy) if a.about == about]
+    (advice,) = [a for a in advise(compiled(text, over=made), made.policy.privacy, MOST) if a.about == about]
     return advice
 
 
@@ -100,7 +101,7 @@ def test_declared_values_save_the_selection(accounting: str) -> None:
 def test_fewer_groups_a_unit_gain_what_is_said(terms: Terms) -> None:
     text = "SELECT month, COUNT(*) FROM orders GROUP BY month"
     made = schema()
-    (advice,) = [a for a in advise(compiled(text, terms), made.policy.privacy) if a.about == "max_groups"]
+    (advice,) = [a for a in advise(compiled(text, terms), made.policy.privacy, MOST) if a.about == "max_groups"]
     tight = replace(terms, max_groups=1)
     assert advice.gain == pytest.approx(error(compiled(text, terms)) / error(compiled(text, tight)), rel=0.01)
 
@@ -131,7 +132,24 @@ def test_small_groups_are_compared_with_the_error() -> None:
     made = error(compiled(text))
     assert advice.gain == pytest.approx(made / 10)
     dear = compiled(text, replace(TERMS, epsilon=Decimal(100)))
-    assert [a for a in advise(dear, schema().policy.privacy) if a.about == "small_groups"] == []
+    assert [a for a in advise(dear, schema().policy.privacy, MOST) if a.about == "small_groups"] == []
+
+
+@pytest.mark.parametrize("most", [Decimal(1), Decimal(2), Decimal(100)])
+def test_no_more_is_advised_than_may_be_paid(most: Decimal) -> None:
+    """At 2, the groups that are said to be within 10 % are those that are when 2 is paid."""
+    text = "SELECT kind, COUNT(*) FROM orders GROUP BY kind"
+    made = advise(compiled(text), schema().policy.privacy, most)
+    (words,) = [a.text for a in made if a.about == "small_groups"]
+    paid = error(compiled(text, replace(TERMS, epsilon=most)))
+    if most == 1:
+        assert words.endswith("Ask for larger groups")
+    elif most == 2:
+        reached = int(words.rsplit(" ", 1)[1].replace(",", ""))
+        assert f"pay epsilon 2, the most you may: then above {reached:,}" in words
+        assert reached == pytest.approx(10 * paid, rel=0.1)
+    else:
+        assert "times the epsilon to know groups of 100" in words
 
 
 def test_periods_too_short_for_public_groups_are_said_to_be() -> None:
@@ -149,7 +167,7 @@ def test_an_average_over_wide_bounds_is_said_to_tell_nothing() -> None:
 
 def test_an_exact_enough_statement_needs_no_advice() -> None:
     made = compiled("SELECT COUNT(*) FROM customers", replace(TERMS, epsilon=Decimal(5)))
-    assert advise(made, schema().policy.privacy) == ()
+    assert advise(made, schema().policy.privacy, MOST) == ()
     assert as_lines(()) == []
 
 
@@ -158,6 +176,6 @@ def test_it_reads_well_and_as_json() -> None:
     text = (
         "SELECT shop, month, AVG(total), SUM(total) FILTER (WHERE total < 3), MEDIAN(total) FROM orders GROUP BY 1, 2"
     )
-    advice = advise(compiled(text), made.policy.privacy)
+    advice = advise(compiled(text), made.policy.privacy, MOST)
     assert all(line.startswith("Advice: ") and "t0_" not in line and "None" not in line for line in as_lines(advice))
     assert [set(entry) for entry in as_json(advice)] == [{"about", "text", "gain"}] * len(advice)
