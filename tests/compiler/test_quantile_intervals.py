@@ -276,6 +276,36 @@ def test_an_interval_that_is_all_that_bounds_allow_is_told() -> None:
     assert words.startswith("No more than noise: AVG(flt): the 95 %")
 
 
+@pytest.mark.parametrize(("drowned", "told"), [(0, False), (1, False), (2, False), (3, True), (4, True)])
+def test_counts_and_sums_below_their_error_in_most_groups_are_told(drowned: int, told: bool) -> None:
+    """A few groups may well be empty; where most seem to be, the answer says nothing."""
+    (planned,) = compiled("SELECT word, SUM(num), COUNT(*), AVG(flt) FROM t GROUP BY word").releases
+    names = [column.name for column in planned.columns]
+    rows = []
+    for group in range(4):
+        row: list[Value] = [100.0] * len(names)
+        low, high = (-10.0, 30.0) if group < drowned else (80.0, 120.0)
+        row[names.index("_a0_low")], row[names.index("_a0_high")] = low, high
+        rows.append(tuple(row))
+    said = empty_answers([(planned, Relation(planned.columns, tuple(rows)))])
+    words = (
+        f"No more than noise: SUM(num) in {drowned} of 4 groups: the error is larger than the value. Ask for coarser"
+    )
+    assert bool(said) is told
+    assert not told or said[0].startswith(words)
+
+
+def test_counts_and_averages_that_say_nothing_share_one_notice() -> None:
+    (planned,) = compiled("SELECT COUNT(*), AVG(flt) FROM t").releases
+    ends = {"_a0_low": -10.0, "_a0_high": 30.0, "_a1_low": 0.0, "_a1_high": 200.0}
+    row: tuple[Value, ...] = tuple(ends.get(column.name, 1.0) for column in planned.columns)
+    (words,) = empty_answers([(planned, Relation(planned.columns, (row,)))])
+    assert words.startswith(
+        "No more than noise: AVG(flt): the 95 % interval is all that the bounds allow; COUNT(*): the error is larger"
+        " than the value. Ask for"
+    )
+
+
 def test_an_answer_that_says_nothing_says_so_again_when_it_is_replayed_or_derived(engine: Engine) -> None:
     """Of no rows an average's interval mostly spans its bounds."""
     for place in range(20):
