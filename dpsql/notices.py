@@ -12,7 +12,7 @@ from typing import Any
 
 from dpsql.compiler import Compiled
 from dpsql.compiler.cautions import rank_errors, unseen_groups
-from dpsql.compiler.cells import MomentOutput, aggregate_name
+from dpsql.compiler.cells import MomentOutput, aggregate_name, linear
 from dpsql.compiler.histograms import HistogramOutput
 from dpsql.compiler.plan import PlannedRelease
 from dpsql.ledger.balance import Balance
@@ -81,22 +81,41 @@ def cautions(compiled: Compiled, answer: Relation) -> tuple[str, ...]:
 
 
 def empty_answers(released: Iterable[tuple[PlannedRelease, Relation]]) -> tuple[str, ...]:
-    """Which answers say nothing: their intervals span all the values that they can have. From released values alone."""
-    found = [words for planned, relation in released for words in _empty(planned, relation)]
-    if not found:
-        return ()
-    return (
-        f"No more than noise: {', '.join(dict.fromkeys(found))}: the 95 % interval is all that the bounds allow. Ask"
-        " for coarser groups or fewer aggregates, with more epsilon or tighter bounds.",
-    )
+    """Which answers say nothing: their intervals span all the values that they can have, or, of counts and sums, the
+    errors of most groups are larger than the values. From released values alone.
+    """
+    all_ = tuple(released)
+    spans = [words for planned, relation in all_ for words in _empty(planned, relation)]
+    drowned = [words for planned, relation in all_ for words in _drowned(planned, relation)]
+    kinds = (spans, "the 95 % interval is all that the bounds allow"), (drowned, "the error is larger than the value")
+    told = [f"{', '.join(dict.fromkeys(found))}: {why}" for found, why in kinds if found]
+    advice = "Ask for coarser groups or fewer aggregates, with more epsilon or tighter bounds."
+    return (f"No more than noise: {'; '.join(told)}. {advice}",) if told else ()
 
 
 def _empty(planned: PlannedRelease, relation: Relation) -> Iterator[str]:
-    groups = len(relation.rows)
     for name, low, high, (least, most) in _intervals(planned):
         count = sum(row[low] == least and row[high] == most for row in relation.rows)
         if count:
-            yield f"{name} in {count:,} of {groups:,} groups" if planned.keys else name
+            yield _in_groups(name, count, planned, relation)
+
+
+def _drowned(planned: PlannedRelease, relation: Relation) -> Iterator[str]:
+    """Counts and sums that are within their error of zero, as a few groups may well be: told of where most are."""
+    aggregates, first = planned.aggregation.aggregates, len(planned.keys)
+    for place, (aggregate, output) in enumerate(zip(aggregates, planned.outputs, strict=True)):
+        low = first + len(aggregates) + 3 * place + 1
+        count = sum(_about_zero(row[low], row[low + 1]) for row in relation.rows) if linear(output) else 0
+        if 2 * count > len(relation.rows):
+            yield _in_groups(aggregate_name(aggregate), count, planned, relation)
+
+
+def _about_zero(low: Value, high: Value) -> bool:
+    return isinstance(low, float) and isinstance(high, float) and low < 0 < high
+
+
+def _in_groups(name: str, count: int, planned: PlannedRelease, relation: Relation) -> str:
+    return f"{name} in {count:,} of {len(relation.rows):,} groups" if planned.keys else name
 
 
 def _intervals(planned: PlannedRelease) -> Iterator[tuple[str, int, int, tuple[Value, Value]]]:
