@@ -41,6 +41,7 @@ _REPLAY = "Replay of a stored release: no new noise."
 def price(balance: Balance, ready: Ready, granted: Mapping[str, Grant]) -> str:
     """What an answer cost, and what is left."""
     left = f"epsilon {plain(balance.epsilon_left)} of {plain(balance.budget.epsilon)} left"
+    left += ", all that the dataset has" if balance.by_dataset else ""
     fresh = sum(isinstance(grant, Reservation) for grant in granted.values())
     if not fresh:
         return f"{made_of(ready, granted)[:-1]}; {left}."

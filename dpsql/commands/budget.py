@@ -136,12 +136,13 @@ def _balance(balance: Balance) -> Iterator[str]:
     budget, spent = balance.budget, balance.spent
     gate = "" if balance.limits.rho is None else f" (rho {rounded_up(spent.rho)} of {rounded_up(balance.limits.rho)})"
     granted = f", {plain(balance.granted)} of it by grants" if balance.granted else ""
+    of_dataset = " (all that the dataset has left)" if balance.by_dataset else ""
     yield f"  budget  epsilon {plain(budget.epsilon)}, delta {plain(budget.delta)}{granted}"
     if balance.window:
         yield f"  window  {balance.window}"
     yield f"  spent   epsilon {plain(balance.epsilon_spent)}{gate}, delta for keys {plain(balance.delta_spent)}"
     yield (
-        f"  left    a statement of at most epsilon {plain(balance.epsilon_left)}, "
+        f"  left    a statement of at most epsilon {plain(balance.epsilon_left)}{of_dataset}, "
         f"delta for keys {plain(balance.delta_left)} of {plain(balance.delta_limit)}"
     )
 

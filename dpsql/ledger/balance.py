@@ -32,7 +32,8 @@ _LEAST_SURE, _UNSURE = 0.01, 1e-8
 
 @dataclass(frozen=True, slots=True)
 class Balance:
-    """A budget and its state. `epsilon_left` is the largest epsilon that one more statement may name.
+    """A budget and its state. `epsilon_left` is the largest epsilon that one more statement may name; a user has no
+    more left than the dataset, and `by_dataset` tells where that is less than their own budget holds.
 
     `budget` includes what was `granted`. `reading_delta`: where rho is read as epsilon, None under pure. `delta_*`:
     what key selection may spend. `window`: its name and when it ends; "" for a budget that never begins again.
@@ -48,6 +49,7 @@ class Balance:
     delta_left: Decimal
     granted: Decimal = _NOTHING
     window: str = ""
+    by_dataset: bool = False
 
     @property
     def epsilon_spent(self) -> Decimal:
@@ -78,14 +80,40 @@ def _limits(policy: Policy, budget: Budget) -> Limits:
 
 def dataset_balance(policy: Policy, spent: Cost) -> Balance:
     """The dataset's budget, which bounds what all users learn together."""
-    return _balance(policy, policy.privacy.budget, spent, policy.privacy.budget.delta)
+    budget = policy.privacy.budget
+    return _balance(policy, budget, spent, _left(_limits(policy, budget), spent, statement_delta(policy, budget)))
 
 
 def user_balance(policy: Policy, budget: Budget, spending: Spending) -> Balance:
-    """A user's, or a shared role's, budget. Its statements are read at the smaller of its delta and the dataset's."""
-    raised = _raised(budget, spending.granted)
-    balance = _balance(policy, raised, spending.spent, min(budget.delta, policy.privacy.budget.delta))
-    return replace(balance, granted=spending.granted * COST_UNIT, window=_window(policy, spending))
+    """A user's, or a shared role's, budget.
+
+    Its statements are read at the smaller of its delta and the dataset's. What is left is the smaller of both, too.
+    """
+    raised, whole = _raised(budget, spending.granted), policy.privacy.budget
+    own, dataset = (_limits(policy, raised), spending.spent), (_limits(policy, whole), spending.of_all)
+    least = min(own, dataset, key=lambda pair: _room(*pair))
+    balance = _balance(policy, raised, spending.spent, _left(*least, statement_delta(policy, budget)))
+    return replace(
+        balance,
+        delta_left=min(balance.delta_left, _delta_left(*dataset)),
+        granted=spending.granted * COST_UNIT,
+        window=_window(policy, spending),
+        by_dataset=_room(*dataset) < _room(*own),
+    )
+
+
+def statement_delta(policy: Policy, budget: Budget) -> Decimal:
+    """Where the rho of one statement is read as its epsilon: its delta for noise."""
+    return min(budget.delta, policy.privacy.budget.delta) * (1 - policy.privacy.key_delta_share)
+
+
+def _room(most: Limits, spent: Cost) -> int:
+    """What is left of the amount that gates."""
+    return max(0, (most.epsilon or 0) - spent.epsilon if most.rho is None else most.rho - spent.rho)
+
+
+def _delta_left(most: Limits, spent: Cost) -> Decimal:
+    return max(0, (most.delta or 0) - spent.delta) * COST_UNIT
 
 
 def _window(policy: Policy, spending: Spending) -> str:
@@ -95,20 +123,18 @@ def _window(policy: Policy, spending: Spending) -> str:
     return f"{spending.window}, until {ends:%Y-%m-%d %H:%M} {policy.timezone}"
 
 
-def _balance(policy: Policy, budget: Budget, spent: Cost, statement_delta: Decimal) -> Balance:
-    for_noise = 1 - policy.privacy.key_delta_share
+def _balance(policy: Policy, budget: Budget, spent: Cost, left: Decimal) -> Balance:
     most = _limits(policy, budget)
-    reading = None if most.rho is None else budget.delta * for_noise
-    delta_left = max(0, (most.delta or 0) - spent.delta)
+    reading = None if most.rho is None else budget.delta * (1 - policy.privacy.key_delta_share)
     return Balance(
         budget=budget,
         limits=most,
         spent=spent,
         reading_delta=reading,
-        epsilon_left=_left(most, spent, statement_delta * for_noise),
+        epsilon_left=left,
         delta_limit=(most.delta or 0) * COST_UNIT,
         delta_spent=spent.delta * COST_UNIT,
-        delta_left=delta_left * COST_UNIT,
+        delta_left=_delta_left(most, spent),
     )
 
 

@@ -325,11 +325,12 @@ class DurableLedger:
 
     def _spending(self, rows: Rows, books: Books, account: str, calendar: Calendar | None) -> Spending:
         if calendar is None:
-            return Spending(books.spent(account), books.granted(account, 0))
+            return Spending(books.spent(account), books.granted(account, 0), of_all=books.dataset_spent)
         period = calendar.period(self._clock.now(books.at)[0])
         before = self._total_before(rows, books, account, period.start)
         spent = bookkeeping.difference(books.spent(account), before)
-        return Spending(spent, books.granted(account, period.start), period.id, period.end)
+        granted = books.granted(account, period.start)
+        return Spending(spent, granted, period.id, period.end, books.dataset_spent)
 
     def _total_before(self, rows: Rows, books: Books, account: str, start: int) -> Cost:
         if account not in books.accounts:

@@ -226,13 +226,15 @@ LimitsOf = Callable[[int], Limits]
 class Spending:
     """An account's state in its current window: spent, granted (in the units of an epsilon; revoked ones count less).
 
-    `window` is its name, "" where it has none; `ends`, in microseconds since 1970, is 0 then.
+    `window` is its name, "" where it has none; `ends`, in microseconds since 1970, is 0 then. `of_all`: what the
+    dataset has spent, ever.
     """
 
     spent: Cost
     granted: int = 0
     window: str = ""
     ends: int = 0
+    of_all: Cost = field(default_factory=Cost)
 
 
 class Ledger(Protocol):

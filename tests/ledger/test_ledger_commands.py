@@ -124,6 +124,28 @@ def test_what_is_left_still_fits(spent: str, tmp_path: Path) -> None:
     assert abs(balance.epsilon_spent - Decimal(spent)) < Decimal("1e-6")
 
 
+@pytest.mark.parametrize("accounting", ["zcdp", "pure"])
+@pytest.mark.parametrize("others", ["0.2", "0.7", "1.999999"])
+def test_a_user_has_no_more_left_than_the_dataset(accounting: str, others: str, tmp_path: Path) -> None:
+    """As much as still fits both, whoever spent it; the budget itself stays what it is."""
+    policy = load(written(tmp_path, accounting))
+    budget = policy.roles["team"].budget
+    assert budget is not None
+    spent = Cost(int(Decimal(others) * UNITS), 0, 0) if accounting == "pure" else priced(others, Decimal("5e-7"))
+    granted = Spending(Cost(), granted=3 * UNITS, of_all=spent)
+    balance, of_all = user_balance(policy, budget, granted), dataset_balance(policy, spent)
+    assert balance.budget.epsilon == 4
+    assert balance.by_dataset
+    assert balance.epsilon_spent == 0
+    delta, left = Decimal("5e-8"), balance.epsilon_left
+    asked = [
+        Cost(int(e * UNITS), 0, 0) if accounting == "pure" else priced(str(e), delta)
+        for e in (left, left + Decimal("2e-6"))
+    ]
+    assert [fits(spent, cost, of_all.limits) for cost in asked] == [True, False]
+    assert not user_balance(policy, budget, Spending(Cost())).by_dataset
+
+
 def priced(epsilon: str, delta: Decimal) -> Cost:
     return Cost(0, int(rho_from_epsilon(Decimal(epsilon), delta) * UNITS), 0)
 
