@@ -11,6 +11,7 @@ import json
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,22 +21,25 @@ from rich.table import Table
 
 from dpsql.errors import BAD_PARAMETER, Rejected
 from dpsql.ledger import Entry, Kind, granted_by, history
+from dpsql.ledger.balance import read, statement_delta
 from dpsql.ledger.words import rounded_up
 from dpsql.policy.load import load
-from dpsql.types import Cost
+from dpsql.policy.model import Policy
+from dpsql.types import COST_UNIT, Cost
 
 _ACTS: Final = (Kind.OPEN, Kind.GRANT, Kind.REVOKE, Kind.POLICY, Kind.ACCEPT, Kind.CLOCK, Kind.RESTORE, Kind.REFRESH)
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One event. `statement` is the fingerprint of its text; `price` what it cost the user, in words; `source` tells
-    whether releases were made anew or given again."""
+    """One event. `statement` is the fingerprint of its text; `price` what it cost the user, in words, as the ledger
+    adds it up, and `epsilon` that cost by itself; `source` tells whether releases were made anew or given again."""
 
     at: str
     user: str
     event: str
     statement: str = ""
+    epsilon: str = ""
     price: str = ""
     outcome: str = ""
     source: str = ""
@@ -56,7 +60,7 @@ def audit(policy: Path, trail: Path | None, user: str | None, since: str | None,
     found = _of_ledger(entries, with_debits=trail is None)
     if trail is not None:
         found = sorted([*found, *_of_trail(trail)], key=lambda line: line.at)
-    shown = [line for line in found if line.at >= start and user in (None, line.user)]
+    shown = [_priced(loaded, line) for line in found if line.at >= start and user in (None, line.user)]
     if style == "json":
         for line in shown:
             click.echo(json.dumps({name: value for name, value in asdict(line).items() if value}))
@@ -94,7 +98,7 @@ def _of_ledger(entries: Iterable[Entry], *, with_debits: bool) -> list[Line]:
 
 
 def _statement(entry: Entry, at: str, outcome: str, source: str) -> Line:
-    return Line(at, entry.user, "statement", entry.statement, _price(entry.cost), outcome, source)
+    return Line(at, entry.user, "statement", entry.statement, "", _price(entry.cost), outcome, source)
 
 
 def _act(entry: Entry) -> str:
@@ -113,6 +117,21 @@ def _restored(content: str) -> str:
 def _price(cost: Cost) -> str:
     parts = (("epsilon", cost.epsilon), ("rho", cost.rho), ("delta", cost.delta))
     return ", ".join(f"{name} {rounded_up(units)}" for name, units in parts if units)
+
+
+def _priced(policy: Policy, line: Line) -> Line:
+    """With the epsilon of its price: that itself, or rho read at the delta at which the user's statements are read.
+
+    Users that are in the policy no more are read at the dataset's.
+    """
+    amounts = _amounts(line.price)
+    if "rho" not in amounts:
+        return replace(line, epsilon=amounts.get("epsilon", ""))
+    known = policy.users.get(line.user)
+    budget = policy.roles[known.role].budget if known is not None else None
+    delta = statement_delta(policy, budget or policy.privacy.budget)
+    epsilon = read(Cost(rho=int(Decimal(amounts["rho"]) / COST_UNIT)), delta)
+    return replace(line, epsilon=f"{float(epsilon):.4g}")
 
 
 def _of_trail(path: Path) -> Iterator[Line]:
@@ -136,27 +155,30 @@ def _told(line: dict[str, Any]) -> Line:
     source = ", ".join(
         f"{count} {what}" for count, what in ((line["releases"], "made anew"), (line["replayed"], "replayed")) if count
     )
-    return Line(at, user, event, str(line["statement"]), price, outcome, source, str(line.get("text", "")))
+    return Line(at, user, event, str(line["statement"]), "", price, outcome, source, str(line.get("text", "")))
 
 
-def _brief(price: str) -> str:
-    """What the ledger's filter adds up: rho, where there is one; to three digits."""
-    amounts = dict(part.split(" ") for part in price.split(", ") if part)
-    name = next((n for n in ("rho", "epsilon", "delta") if n in amounts), None)
-    return "" if name is None else f"{name} {float(amounts[name]):.3g}"
+def _amounts(price: str) -> dict[str, str]:
+    return dict(part.split(" ") for part in price.split(", ") if part)
+
+
+def _brief(amount: str) -> str:
+    """To three digits."""
+    return f"{float(amount):.3g}" if amount else ""
 
 
 def _table(lines: Iterable[Line]) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
-    for name in ("at", "user", "event", "asked", "price", "outcome", "source"):
-        table.add_column(name, overflow="fold", no_wrap=name in ("at", "event", "asked", "price"))
+    for name in ("at", "user", "event", "asked", "epsilon", "rho", "outcome", "source"):
+        table.add_column(name, overflow="fold", no_wrap=name in ("at", "event", "asked", "epsilon", "rho"))
     for line in lines:
         table.add_row(
             line.at[:19].replace("T", " "),
             line.user,
             line.event,
             line.statement[:8],
-            _brief(line.price),
+            _brief(line.epsilon),
+            _brief(_amounts(line.price).get("rho", "")),
             line.outcome,
             line.source or line.text,
         )

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
 from decimal import Decimal
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 from ledger_cases import answer, debit
-from test_ledger_commands import told, written
+from test_ledger_commands import priced, told, written
 
 from dpsql.commands.audit import audit
 from dpsql.commands.ledger import ledger as ledger_command
+from dpsql.dp.accounting import Limits
 from dpsql.errors import Rejected
-from dpsql.ledger import LedgerError, open_ledger
+from dpsql.ledger import Ask, LedgerError, open_ledger
 from dpsql.policy.load import load
+from dpsql.types import Cost
 
 TRAIL = [
     {"at": "2030-01-01T10:00:00.000+00:00", "event": "login", "user": "alice"},
@@ -79,6 +82,27 @@ def test_from_the_ledger(path: str) -> None:
     assert lines(path)[-1]["text"] == "epsilon 1"
     assert {line["user"] for line in lines(path, "--user", "bob")} == {"bob"}
     assert lines(path, "--since", "2999-01-01") == []
+
+
+@pytest.mark.parametrize(("user", "delta"), [("alice", "5e-7"), ("bob", "5e-8"), ("gone", "5e-7")])
+@pytest.mark.parametrize("epsilon", ["0.01", "0.5", "1.25"])
+def test_a_price_is_told_as_it_was_asked(user: str, delta: str, epsilon: str, tmp_path: Path) -> None:
+    """Half of the smaller delta is for noise: alice's and the dataset's are 1e-6, that of bob's role is 1e-7."""
+    path = str(written(tmp_path))
+    told(ledger_command, "init", path)
+    with closing(open_ledger(load(path).ledger, "flights")) as ledger:
+        answer(ledger, user, "key", priced(epsilon, Decimal(delta)))
+    assert lines(path)[1]["epsilon"] == epsilon
+    assert epsilon in told(audit, path)  # type: ignore[arg-type]
+
+
+def test_pure_prices_are_epsilons_themselves(tmp_path: Path) -> None:
+    path = str(written(tmp_path, "pure"))
+    told(ledger_command, "init", path)
+    with closing(open_ledger(load(path).ledger, "flights")) as ledger:
+        ample = Limits(10**18, None, 0)
+        ledger.reserve("alice", [Ask("key", Cost(epsilon=5 * 10**14))], ample, ample, "statement")
+    assert (lines(path)[1]["epsilon"], lines(path)[1]["price"]) == ("0.5", "epsilon 0.5")
 
 
 def test_with_the_trail(path: str, tmp_path: Path) -> None:
