@@ -87,33 +87,24 @@ def dataset_balance(policy: Policy, spent: Cost) -> Balance:
 def user_balance(policy: Policy, budget: Budget, spending: Spending) -> Balance:
     """A user's, or a shared role's, budget.
 
-    Its statements are read at the smaller of its delta and the dataset's. What is left is the smaller of both, too.
+    Its statements are read at the smaller of its delta and the dataset's. What is left is the smaller of both, too,
+    each at its own delta: at a user's smaller one the dataset's rho would read as more epsilon than it promises.
     """
-    raised, whole = _raised(budget, spending.granted), policy.privacy.budget
-    own, dataset = (_limits(policy, raised), spending.spent), (_limits(policy, whole), spending.of_all)
-    least = min(own, dataset, key=lambda pair: _room(*pair))
-    balance = _balance(policy, raised, spending.spent, _left(*least, statement_delta(policy, budget)))
+    raised, of_all = _raised(budget, spending.granted), dataset_balance(policy, spending.of_all)
+    own = _left(_limits(policy, raised), spending.spent, statement_delta(policy, budget))
+    balance = _balance(policy, raised, spending.spent, min(own, of_all.epsilon_left))
     return replace(
         balance,
-        delta_left=min(balance.delta_left, _delta_left(*dataset)),
+        delta_left=min(balance.delta_left, of_all.delta_left),
         granted=spending.granted * COST_UNIT,
         window=_window(policy, spending),
-        by_dataset=_room(*dataset) < _room(*own),
+        by_dataset=of_all.epsilon_left < own,
     )
 
 
 def statement_delta(policy: Policy, budget: Budget) -> Decimal:
     """Where the rho of one statement is read as its epsilon: its delta for noise."""
     return min(budget.delta, policy.privacy.budget.delta) * (1 - policy.privacy.key_delta_share)
-
-
-def _room(most: Limits, spent: Cost) -> int:
-    """What is left of the amount that gates."""
-    return max(0, (most.epsilon or 0) - spent.epsilon if most.rho is None else most.rho - spent.rho)
-
-
-def _delta_left(most: Limits, spent: Cost) -> Decimal:
-    return max(0, (most.delta or 0) - spent.delta) * COST_UNIT
 
 
 def _window(policy: Policy, spending: Spending) -> str:
@@ -134,7 +125,7 @@ def _balance(policy: Policy, budget: Budget, spent: Cost, left: Decimal) -> Bala
         epsilon_left=left,
         delta_limit=(most.delta or 0) * COST_UNIT,
         delta_spent=spent.delta * COST_UNIT,
-        delta_left=_delta_left(most, spent),
+        delta_left=max(0, (most.delta or 0) - spent.delta) * COST_UNIT,
     )
 
 

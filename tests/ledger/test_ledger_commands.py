@@ -127,7 +127,7 @@ def test_what_is_left_still_fits(spent: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("accounting", ["zcdp", "pure"])
 @pytest.mark.parametrize("others", ["0.2", "0.7", "1.999999"])
 def test_a_user_has_no_more_left_than_the_dataset(accounting: str, others: str, tmp_path: Path) -> None:
-    """As much as still fits both, whoever spent it; the budget itself stays what it is."""
+    """What fits both, whoever spent it, and no larger number than the dataset's; the budget itself stays what it is."""
     policy = load(written(tmp_path, accounting))
     budget = policy.roles["team"].budget
     assert budget is not None
@@ -137,12 +137,10 @@ def test_a_user_has_no_more_left_than_the_dataset(accounting: str, others: str, 
     assert balance.budget.epsilon == 4
     assert balance.by_dataset
     assert balance.epsilon_spent == 0
-    delta, left = Decimal("5e-8"), balance.epsilon_left
-    asked = [
-        Cost(int(e * UNITS), 0, 0) if accounting == "pure" else priced(str(e), delta)
-        for e in (left, left + Decimal("2e-6"))
-    ]
-    assert [fits(spent, cost, of_all.limits) for cost in asked] == [True, False]
+    left = balance.epsilon_left
+    assert left == of_all.epsilon_left
+    asked = Cost(int(left * UNITS), 0, 0) if accounting == "pure" else priced(str(left), Decimal("5e-8"))
+    assert fits(spent, asked, of_all.limits)
     assert not user_balance(policy, budget, Spending(Cost())).by_dataset
 
 
