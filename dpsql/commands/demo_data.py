@@ -20,14 +20,15 @@ _TABLES: Mapping[str, str] = {
     "airlines": "carrier TEXT PRIMARY KEY, name TEXT",
     "airports": "faa TEXT PRIMARY KEY, name TEXT, lat DOUBLE, lon DOUBLE, alt INTEGER, tz INTEGER, dst TEXT,"
     " tzone TEXT",
-    "planes": "tailnum TEXT PRIMARY KEY, year INTEGER, type TEXT, manufacturer TEXT, model TEXT, engines INTEGER,"
-    " seats INTEGER, speed INTEGER, engine TEXT",
+    "planes": "tailnum TEXT PRIMARY KEY, year INTEGER, type TEXT NOT NULL, manufacturer TEXT, model TEXT,"
+    " engines INTEGER NOT NULL, seats INTEGER NOT NULL, speed INTEGER, engine TEXT NOT NULL",
     "weather": "origin TEXT, year INTEGER, month INTEGER, day INTEGER, hour INTEGER, temp DOUBLE, dewp DOUBLE,"
     " humid DOUBLE, wind_dir INTEGER, wind_speed DOUBLE, wind_gust DOUBLE, precip DOUBLE, pressure DOUBLE,"
     " visib DOUBLE, time_hour TIMESTAMP",
-    "flights": "year INTEGER, month INTEGER, day INTEGER, dep_time INTEGER, sched_dep_time INTEGER, dep_delay DOUBLE,"
-    " arr_time INTEGER, sched_arr_time INTEGER, arr_delay DOUBLE, carrier TEXT, flight INTEGER, tailnum TEXT,"
-    " origin TEXT, dest TEXT, air_time DOUBLE, distance DOUBLE, hour INTEGER, minute INTEGER, time_hour TIMESTAMP",
+    "flights": "year INTEGER, month INTEGER NOT NULL, day INTEGER NOT NULL, dep_time INTEGER, sched_dep_time INTEGER,"
+    " dep_delay DOUBLE, arr_time INTEGER, sched_arr_time INTEGER, arr_delay DOUBLE, carrier TEXT NOT NULL,"
+    " flight INTEGER, tailnum TEXT, origin TEXT NOT NULL, dest TEXT, air_time DOUBLE, distance DOUBLE NOT NULL,"
+    " hour INTEGER NOT NULL, minute INTEGER, time_hour TIMESTAMP NOT NULL",
 }
 _LOCAL_TIME = "* REPLACE (make_timestamp(year, month, day, hour, 0, 0) AS time_hour)"
 
