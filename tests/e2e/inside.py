@@ -17,7 +17,7 @@ from dpsql.backends import Backend, Cancel, open_backend
 from dpsql.backends.inspect import inspect
 from dpsql.engine import Engine
 from dpsql.ledger import Ask, Ledger, Preview
-from dpsql.ledger.model import Source
+from dpsql.ledger.model import Source, Spending
 from dpsql.policy.load import load
 from dpsql.session.ports import CancelToken
 from dpsql.types import Cost, ExactCells, Release, Reservation, Settings
@@ -50,8 +50,8 @@ class Forgetful:
     def preview(self, user: str, asks: Sequence[Ask], *_: object, **__: object) -> Preview:
         return Preview((Source.FRESH,) * len(asks), Cost(), Cost(), None, (None,) * len(asks))
 
-    def spent(self, *_: object, **__: object) -> Cost:
-        return Cost()
+    def spending(self, *_: object, **__: object) -> Spending:
+        return Spending(Cost())
 
     def close(self) -> None:
         self.released.clear()
