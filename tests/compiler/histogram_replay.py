@@ -9,6 +9,7 @@ from compiler_sites import NOBODY, Site
 
 from dpsql.compiler import Compiled
 from dpsql.compiler.emit import emit_histogram
+from dpsql.compiler.emit.histogram import OF_CANDIDATES
 from dpsql.compiler.histograms import Histogram
 from dpsql.compiler.plan import PlannedRelease, with_released_keys
 from dpsql.errors import Failed
@@ -22,13 +23,13 @@ def _same(sql: str) -> str:
 
 
 def weights(site: Site, compiled: Compiled, name: str | None = None, mutation: Mutation = _same) -> list[Cells]:
-    """The weights of all histograms by key and bin."""
+    """The weights of all histograms by key and bin, those of groups that are no candidates too."""
     derived = made_up(compiled)
     found = []
     for release in compiled.releases:
         filled = with_released_keys(release, derived)
         for histogram in release.histograms:
-            sql = mutation(emit_histogram(filled, histogram, spoken(site), derived))
+            sql = mutation(emit_histogram(filled, histogram, spoken(site), derived).replace(OF_CANDIDATES, ""))
             found.append(cells(site.fetch(sql, len(release.keys) + 1, name)))
     return found
 

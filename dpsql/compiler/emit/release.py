@@ -13,6 +13,10 @@ The three shapes, and why one unit moves the result by at most the declared sens
   Factors carry a shave of 2^-30, a thousand million times the rounding of the four double operations they are made of,
   so no result can exceed the radius.
 
+Private keys: only groups with weight are returned. A unit beyond the selection's cap must leave no trace, and groups of
+its own would count against the backend's limit of groups. Of what is measured nothing changes: such a group is no
+candidate, so it is never shown, and what is shown is the same function of the same vector.
+
 COUNT(DISTINCT x): each unit has the weight min(1, radius / norm of its distinct counts); a value counts with the
 largest weight of the units that have it. Without one unit, a group loses at most that unit's weight per value of its
 own, which is a vector of norm at most the radius.
@@ -40,6 +44,7 @@ from dpsql.errors import Failed
 SHAVE = 1 - 2.0**-30
 MAX_COUNT = 2**40
 MAX_TOTAL = 2**62
+CANDIDATES = " WHERE totals.w > 0"
 
 
 def emit(release: PlannedRelease, dialect: Dialect, derived: DerivedRows) -> str:
@@ -101,7 +106,7 @@ class _Shape:
         return f"SELECT {', '.join([*self.keys, *sums])} FROM ({' UNION ALL '.join(padded)}) AS parts{group}"
 
     def _totals(self, grouped: str) -> str:
-        """The totals as bigints within +-2^62, empty sums as 0."""
+        """The totals as bigints within +-2^62, empty sums as 0; of private keys those of candidates only."""
         names = [m.column for m in self.release.measurements]
         names += ["w"] if self.release.selection is not None else []
         parts = [
@@ -109,7 +114,8 @@ class _Shape:
             f"ELSE COALESCE({n}, 0) END AS BIGINT) AS {n}"
             for n in names
         ]
-        return f"SELECT {', '.join([*self.keys, *parts])} FROM ({grouped}) AS totals"
+        candidates = CANDIDATES if self.release.selection is not None else ""
+        return f"SELECT {', '.join([*self.keys, *parts])} FROM ({grouped}) AS totals{candidates}"
 
     def _inside(self) -> str:
         """Rows within the public domains of all keys."""
