@@ -182,11 +182,10 @@ class PostgresBackend:
         try:
             made = _connect(self._url, self._timezone)
         except psycopg.Error as error:
-            detail = str(error).splitlines()[0] if isinstance(error, psycopg.OperationalError) else type(error).__name__
             raise Rejected(
                 "The Postgres backend cannot be opened.",
                 sqlstate=BAD_PARAMETER,
-                detail=detail,
+                detail=_why(error),
                 hint="Check the address, the login, and PGPASSWORD or ~/.pgpass.",
             ) from None
         encoding = made.info.parameter_status("server_encoding")
@@ -196,6 +195,14 @@ class PostgresBackend:
             hint = "Copy it into a database that is made with ENCODING 'UTF8'."
             raise Rejected(message, sqlstate=BAD_PARAMETER, hint=hint)
         return made
+
+
+def _why(error: psycopg.Error) -> str:
+    """What the server that was reached said; what could not be read of the URL may be a part of its password."""
+    told = str(error).partition("\n")[0]
+    if "connection to server " in told:
+        return told
+    return "The address in its URL cannot be used; write @ : / ? # % in a password as %40 %3A %2F %3F %23 %25."
 
 
 def _connect(url: str, timezone: str) -> Connection:

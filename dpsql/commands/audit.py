@@ -115,7 +115,9 @@ def _restored(content: str) -> str:
 
 
 def _price(cost: Cost) -> str:
-    parts = (("epsilon", cost.epsilon), ("rho", cost.rho), ("delta", cost.delta))
+    """As the audit trail has it."""
+    epsilon = "pure_epsilon" if cost.rho else "epsilon"
+    parts = ((epsilon, cost.epsilon), ("rho", cost.rho), ("delta", cost.delta))
     return ", ".join(f"{name} {rounded_up(units)}" for name, units in parts if units)
 
 

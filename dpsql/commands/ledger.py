@@ -9,15 +9,17 @@ from __future__ import annotations
 import sys
 from contextlib import closing, nullcontext
 from datetime import UTC, datetime
+from decimal import Decimal
 from pathlib import Path
 
 import click
 
 from dpsql.ledger import Report, anchor_of, copies, home_of, init_ledger, open_ledger, verify_ledger
+from dpsql.ledger.balance import Reading, reading_of
 from dpsql.ledger.clock import SECOND
 from dpsql.ledger.home import Home
 from dpsql.ledger.opening import verify as verify_home
-from dpsql.ledger.words import rounded_up
+from dpsql.ledger.words import plain, rounded_up
 from dpsql.policy.load import load
 from dpsql.policy.model import Policy
 from dpsql.types import Cost
@@ -35,7 +37,7 @@ def init(policy: Path) -> None:
     loaded = load(policy)
     head = init_ledger(loaded.ledger, loaded.dataset, loaded.ledger_anchor)
     made = "made" if head.count == 1 else "kept, its anchor made"
-    click.echo(f"ledger of {loaded.dataset}: {made} at {loaded.ledger}")
+    click.echo(f"ledger of {loaded.dataset}: {made} at {home_of(loaded.ledger, loaded.dataset).name}")
     if loaded.ledger_anchor:
         click.echo(f"anchor: {loaded.ledger_anchor}; keep it on another disk than the ledger")
     else:
@@ -51,7 +53,7 @@ def verify(policy: Path) -> None:
     """Verify every entry and release, and print the head and the totals."""
     loaded = load(policy)
     report = verify_ledger(loaded.ledger, loaded.dataset, loaded.ledger_anchor)
-    click.echo("\n".join(_lines(report)))
+    click.echo("\n".join(_lines(report, reading_of(loaded))))
 
 
 @ledger.command(short_help="Show whether the clock is ahead of what the ledger believes.")
@@ -77,7 +79,7 @@ def export(policy: Path, output: Path | None) -> None:
     """Print all entries as lines of JSON, for auditors; privacy events in dp_accounting's terms."""
     loaded = load(policy)
     with output.open("x") if output is not None else nullcontext(sys.stdout) as file:
-        for line in copies.export(*_place(loaded)):
+        for line in copies.export(*_place(loaded), reading_of(loaded)):
             file.write(f"{line}\n")
 
 
@@ -97,12 +99,14 @@ def backup(policy: Path, file: Path) -> None:
 @click.option("--accept-loss", is_flag=True, help="Restore FILE although later entries are, or may be, lost.")
 def restore(policy: Path, file: Path, accept_loss: bool) -> None:
     """Put the backup FILE in the place of a ledger that is gone or broken."""
-    restored = copies.restore(*_place(load(policy)), file, accept_loss=accept_loss)
-    click.echo("\n".join(_lines(restored.report)))
+    loaded = load(policy)
+    restored, reading = copies.restore(*_place(loaded), file, accept_loss=accept_loss), reading_of(loaded)
+    click.echo("\n".join(_lines(restored.report, reading)))
     if restored.lost is None:
         click.echo("nothing was left that could tell what was spent after the backup: it is not counted")
     elif restored.lost:
-        click.echo(f"{restored.lost} entries are lost; debited from the dataset for them: {_amounts(restored.charged)}")
+        charged = _amounts(restored.charged, reading(None, restored.charged))
+        click.echo(f"{restored.lost} entries are lost; debited from the dataset for them: {charged}")
     if restored.lost != 0:
         click.echo("if the data have changed since the backup, run `dpsql refresh`: that they had may be lost as well")
 
@@ -126,18 +130,19 @@ def time_of(at: int) -> str:
     return datetime.fromtimestamp(at / SECOND, UTC).isoformat(timespec="seconds")
 
 
-def _lines(report: Report) -> list[str]:
+def _lines(report: Report, reading: Reading) -> list[str]:
     return [
         f"ledger of {report.dataset}: verified",
         f"entries   {report.head.count} ({report.debits} debits, {report.releases} releases)",
         f"head      {report.head.hash}",
-        f"dataset   {_amounts(report.dataset_spent)}",
-        *(f"account   {account}: {_amounts(spent)}" for account, spent in report.accounts),
+        f"dataset   {_amounts(report.dataset_spent, reading(None, report.dataset_spent))}",
+        *(f"account   {account}: {_amounts(spent, reading(account, spent))}" for account, spent in report.accounts),
     ]
 
 
-def _amounts(spent: Cost) -> str:
-    """What the accounting adds up: epsilon is left out where nothing has a pure one, and so is rho."""
-    parts = (("rho", spent.rho), ("epsilon", spent.epsilon))
-    pure = "".join(f"{name} {rounded_up(units)}, " for name, units in parts if units)
-    return f"{pure}delta {rounded_up(spent.delta)}" if pure or spent.delta else "nothing"
+def _amounts(spent: Cost, epsilon: Decimal) -> str:
+    """As `dpsql budget show` tells them; the gate's own rho where it is one."""
+    if spent == Cost():
+        return "nothing"
+    rho = f" (rho {rounded_up(spent.rho)})" if spent.rho else ""
+    return f"epsilon {plain(epsilon)}{rho}, delta for keys {rounded_up(spent.delta)}"

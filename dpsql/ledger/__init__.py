@@ -90,7 +90,8 @@ def home_of(url: str, dataset: str) -> Home:
     if scheme in ("postgresql", "postgres"):
         return _postgres(url, dataset)
     raise LedgerError(
-        f"ledger: {scheme}:... is not supported", hint="Write `ledger: sqlite:FILE` or `ledger: postgresql://...`."
+        "the `ledger` of the policy is of no known kind",
+        hint="Write `ledger: sqlite:FILE` or `ledger: postgresql://...`.",
     )
 
 

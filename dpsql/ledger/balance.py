@@ -6,7 +6,7 @@ how amounts are read, never whether a statement fits: that is `dpsql.dp.accounti
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import ROUND_HALF_EVEN, Decimal
@@ -17,6 +17,7 @@ from zoneinfo import ZoneInfo
 
 from dpsql.dp.accounting import Limits, epsilon_from_rho, limits, near_epsilon, rho_from_epsilon
 from dpsql.dp.privacy import UNITS
+from dpsql.ledger import account_of
 from dpsql.ledger.clock import SECOND
 from dpsql.ledger.model import BudgetExhausted, LimitsOf, Spending
 from dpsql.ledger.window import Calendar
@@ -107,6 +108,30 @@ def statement_delta(policy: Policy, budget: Budget) -> Decimal:
     return min(budget.delta, policy.privacy.budget.delta) * (1 - policy.privacy.key_delta_share)
 
 
+Reading = Callable[[str | None, Cost], Decimal]
+"""An account's cost, or the dataset's (None), as one epsilon."""
+
+
+def reading_of(policy: Policy) -> Reading:
+    """How costs read under this policy, the same wherever they are told.
+
+    Under zcdp a cost's own epsilon is that of its pure events alone, so it is no reading of the whole.
+    """
+    deltas: dict[str | None, Decimal] = {None: policy.privacy.budget.delta}
+    for name, user in policy.users.items():
+        role = policy.roles[user.role]
+        if role.budget is not None:
+            deltas[account_of(name, user.role, role.shared)] = role.budget.delta
+    share = 1 - policy.privacy.key_delta_share
+
+    def reading(account: str | None, cost: Cost) -> Decimal:
+        if policy.privacy.accounting == "pure":
+            return read(cost, None)
+        return read(cost, deltas.get(account, deltas[None]) * share)
+
+    return reading
+
+
 def _window(policy: Policy, spending: Spending) -> str:
     if not spending.window:
         return ""
@@ -143,6 +168,7 @@ def fitting(balances: Iterable[Balance], cost: Cost) -> int | None:
     return min(counts, default=None)
 
 
+@lru_cache(maxsize=65_536)
 def read(cost: Cost, reading_delta: Decimal | None) -> Decimal:
     """A cost as an epsilon, to six decimals: its rho at `reading_delta`, or the epsilon itself where that is None."""
     if reading_delta is None:

@@ -11,6 +11,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from functools import partial
 from math import sqrt
 from pathlib import Path
@@ -19,6 +20,7 @@ from dpsql.dp.privacy import UNITS, amount
 from dpsql.ledger import anchor as anchors
 from dpsql.ledger import audit, opening, shelf
 from dpsql.ledger.anchor import Mark
+from dpsql.ledger.balance import Reading
 from dpsql.ledger.books import Books, chained, difference
 from dpsql.ledger.chain import draft, to_row
 from dpsql.ledger.clock import reading
@@ -28,6 +30,7 @@ from dpsql.ledger.model import Entry, Kind, LedgerError, Report
 from dpsql.ledger.places import compare
 from dpsql.ledger.rows import Rows
 from dpsql.ledger.sqlite import SqliteHome
+from dpsql.ledger.words import plain
 from dpsql.types import Cost
 
 
@@ -158,14 +161,14 @@ def _verified_alone(home: Home, dataset: str) -> Report:
 # Exports ------------------------------------------------------------------------------------------------------------
 
 
-def export(home: Home, dataset: str, anchor: Path | None) -> Iterator[str]:
+def export(home: Home, dataset: str, anchor: Path | None, reading: Reading) -> Iterator[str]:
     """The entries as lines of JSON, each verified before it is given; an error at the end says that all is void."""
     with opening.proving(home, dataset, anchor, thorough=False) as (rows, books):
         for entry in audit.reading(rows, books):
-            yield json.dumps(_as_json(entry))
+            yield json.dumps(_as_json(entry, reading))
 
 
-def _as_json(entry: Entry) -> dict[str, object]:
+def _as_json(entry: Entry, reading: Reading) -> dict[str, object]:
     at = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=entry.at)
     return {
         "id": entry.id,
@@ -178,10 +181,10 @@ def _as_json(entry: Entry) -> dict[str, object]:
         "statement": entry.statement,
         "reservation": entry.reservation,
         "gate": entry.gate,
-        "cost": _amounts(entry.cost),
+        "cost": _amounts(entry.cost, reading(entry.account, entry.cost)),
         "events": [_event(*event) for event in _events(entry)],
-        "account_total": _amounts(entry.account_total),
-        "dataset_total": _amounts(entry.dataset_total),
+        "account_total": _amounts(entry.account_total, reading(entry.account, entry.account_total)),
+        "dataset_total": _amounts(entry.dataset_total, reading(None, entry.dataset_total)),
         "clock": entry.clock,
         "content": entry.content,
         "hash": entry.hash,
@@ -192,9 +195,10 @@ def _events(entry: Entry) -> tuple[Named, ...]:
     return from_content(entry.content, entry.cost) if entry.kind in (Kind.DEBIT, Kind.VIEW) else ()
 
 
-def _amounts(cost: Cost) -> dict[str, str]:
-    parts = (("epsilon", cost.epsilon), ("rho", cost.rho), ("delta", cost.delta))
-    return {name: f"{amount(units):f}" for name, units in parts}
+def _amounts(cost: Cost, epsilon: Decimal) -> dict[str, str]:
+    """All that the chain's hash covers, exact, and the whole as one epsilon, as `dpsql budget show` reads it."""
+    parts = (("rho", cost.rho), ("pure_epsilon", cost.epsilon), ("delta", cost.delta))
+    return {"epsilon": plain(epsilon)} | {name: f"{amount(units):f}" for name, units in parts}
 
 
 def _event(name: str, units: int) -> dict[str, object]:

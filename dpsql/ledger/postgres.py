@@ -103,9 +103,7 @@ class PostgresHome:
 
     @property
     def name(self) -> str:
-        parts = conninfo.conninfo_to_dict(self.url)
-        where = "/".join(str(parts[key]) for key in ("host", "dbname") if parts.get(key))
-        return f'postgresql://{where} "{self.schema}"'
+        return f'postgresql://{_where(self.url)} "{self.schema}"'
 
     @property
     def schema(self) -> str:
@@ -218,6 +216,16 @@ class PostgresHome:
                 f"there is no ledger at {self.name}",
                 hint="For a new dataset run `dpsql ledger init`; otherwise restore the ledger from a backup.",
             )
+
+
+def _where(url: str) -> str:
+    """Host and database of a URL; nothing where one that was not read as it was meant could put its password there."""
+    try:
+        parts = conninfo.conninfo_to_dict(url)
+    except psycopg.Error:
+        return "..."
+    where = "/".join(str(parts[key]) for key in ("host", "dbname") if parts.get(key))
+    return "..." if "@" in where or "=" in where else where
 
 
 def _has(connection: Connection, schema: str) -> bool:

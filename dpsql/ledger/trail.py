@@ -190,5 +190,7 @@ def _outcome(error: BaseException | None) -> Outcome:
 
 
 def _amounts(cost: Cost) -> dict[str, str]:
-    parts = (("epsilon", cost.epsilon), ("rho", cost.rho), ("delta", cost.delta))
+    """`pure_epsilon`: of the events that have one, beside a rho that holds them too: no epsilon of the whole."""
+    epsilon = "pure_epsilon" if cost.rho else "epsilon"
+    parts = ((epsilon, cost.epsilon), ("rho", cost.rho), ("delta", cost.delta))
     return {name: f"{amount(units):f}" for name, units in parts if units}

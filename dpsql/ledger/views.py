@@ -13,10 +13,10 @@ from decimal import Decimal
 from typing import Final
 
 from dpsql.ledger import account_of
-from dpsql.ledger.balance import Balance, calendar_of, dataset_balance, user_balance
+from dpsql.ledger.balance import Balance, Reading, calendar_of, dataset_balance, reading_of, user_balance
 from dpsql.ledger.model import Entry, Kind, Ledger
 from dpsql.policy.model import Policy
-from dpsql.types import COST_UNIT, INT8, NUMERIC, TEXT, TIMESTAMPTZ, Column, Relation, SqlType, Value
+from dpsql.types import COST_UNIT, INT8, NUMERIC, TEXT, TIMESTAMPTZ, Column, Cost, Relation, SqlType, Value
 
 MAX_ROWS: Final = 1_000
 """The newest; an export has all."""
@@ -122,7 +122,7 @@ def _budget(whose: str, account: str, balance: Balance) -> tuple[Value, ...]:
 
 
 def _entries(policy: Policy, ledger: Ledger, user: str) -> Iterator[tuple[Value, ...]]:
-    owner = is_owner(policy, user)
+    owner, reading = is_owner(policy, user), reading_of(policy)
     for entry in ledger.newest(None if owner else user, MAX_ROWS):
         if entry.kind is Kind.CHECKPOINT:
             continue
@@ -136,26 +136,34 @@ def _entries(policy: Policy, ledger: Ledger, user: str) -> Iterator[tuple[Value,
             entry.window,
             entry.statement,
             entry.key,
-            *map(_decimal, (entry.cost.epsilon, entry.cost.rho, entry.cost.delta)),
-            *map(_decimal, (account.rho, account.epsilon, account.delta)),
-            *(_decimal(n) if owner else None for n in (dataset.rho, dataset.epsilon, dataset.delta)),
+            *_amounts(entry.cost, reading(entry.account, entry.cost)),
+            *_total(account, reading(entry.account, account)),
+            *(_total(dataset, reading(None, dataset)) if owner else (None, None, None)),
         )
 
 
 def _releases(policy: Policy, ledger: Ledger, user: str) -> Iterator[tuple[Value, ...]]:
     """What the user has seen: made for them, or viewed; what was debited and never recorded is no release."""
+    reading = reading_of(policy)
     seen = ledger.newest(None if is_owner(policy, user) else user, MAX_ROWS)
     made = {entry.reservation for entry in seen if entry.kind is Kind.RECORD}
     for entry in seen:
         if entry.kind is Kind.VIEW or (entry.kind is Kind.DEBIT and entry.id in made):
-            yield _release(entry)
+            yield _release(entry, reading)
 
 
-def _release(entry: Entry) -> tuple[Value, ...]:
-    cost = entry.cost
+def _release(entry: Entry, reading: Reading) -> tuple[Value, ...]:
     first = "made" if entry.kind is Kind.DEBIT else "viewed"
-    amounts = (_decimal(cost.epsilon), _decimal(cost.rho), _decimal(cost.delta))
+    amounts = _amounts(entry.cost, reading(entry.account, entry.cost))
     return entry.key, _time(entry.at), entry.user, entry.account, entry.statement, first, *amounts
+
+
+def _amounts(cost: Cost, epsilon: Decimal) -> tuple[Value, ...]:
+    return _short(epsilon), _decimal(cost.rho), _decimal(cost.delta)
+
+
+def _total(cost: Cost, epsilon: Decimal) -> tuple[Value, ...]:
+    return _decimal(cost.rho), _short(epsilon), _decimal(cost.delta)
 
 
 def _time(at: int) -> datetime:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import threading
+from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 
@@ -30,6 +31,7 @@ from dpsql.ledger import (
     open_ledger,
     verify_ledger,
 )
+from dpsql.ledger.balance import read
 from dpsql.ledger.migrations import LAYOUT
 from dpsql.types import Cost
 
@@ -194,10 +196,18 @@ def test_export_in_dp_accountings_terms(tmp_path: Path) -> None:
     ledger.record(reservation, release("key"))  # type: ignore[arg-type]
     ledger.reserve("bob", [Ask("key", cost)], AMPLE, AMPLE, "s")
     ledger.close()
-    lines = [json.loads(line) for line in copies.export(home_of(url, DATASET), DATASET, None)]
+    lines = [
+        json.loads(line)
+        for line in copies.export(home_of(url, DATASET), DATASET, None, lambda _, cost: read(cost, Decimal("5e-7")))
+    ]
     assert [line["kind"] for line in lines] == ["open", "debit", "record", "view"]
     debited, viewed = lines[1], lines[3]
-    assert debited["cost"] == {"epsilon": "0.1", "rho": "0.01", "delta": "0.000000001"}
+    assert debited["cost"] == {
+        "epsilon": "0.642938",
+        "rho": "0.01",
+        "pure_epsilon": "0.1",
+        "delta": "0.000000001",
+    }
     assert debited["events"] == viewed["events"]
     assert [event["event"] for event in debited["events"]] == ["GaussianDpEvent", "LaplaceDpEvent", "delta", "choice"]
     assert debited["events"][2:] == [{"event": "delta", "delta": "0.000000001"}, {"event": "choice", "epsilon": "0.05"}]
@@ -214,7 +224,7 @@ def test_export_of_a_damaged_ledger_fails(tmp_path: Path) -> None:
     connection = sqlite3.connect(tmp_path / NAME)
     connection.executescript("DROP TRIGGER entry_fixed; UPDATE entry SET user = 'bob' WHERE id = 5")
     connection.close()
-    lines = copies.export(home_of(url, DATASET), DATASET, None)
+    lines = copies.export(home_of(url, DATASET), DATASET, None, lambda _, cost: read(cost, Decimal("5e-7")))
     assert len([next(lines) for _ in range(4)]) == 4
     with pytest.raises(LedgerError, match="entry 5 has been altered"):
         next(lines)
