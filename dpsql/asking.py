@@ -11,7 +11,7 @@ from decimal import Decimal, InvalidOperation
 from typing import Final, TypedDict
 
 from dpsql.compiler import Terms
-from dpsql.dp.accounting import Limits
+from dpsql.dp.accounting import Limits, least_price
 from dpsql.errors import BAD_PARAMETER, NOT_PERMITTED, Rejected
 from dpsql.ledger import Calendar, LimitsOf, account_of
 from dpsql.ledger.balance import calendar_of, limits_of
@@ -72,6 +72,13 @@ def terms_of(schema: Schema, asker: Asker, settings: Settings) -> Terms:
             sqlstate=BAD_PARAMETER,
             hint=f"SET dpsql.epsilon = {plain(most)} or less.",
         )
+    least = least_of(schema.policy, asker)
+    if epsilon < least:
+        raise Rejected(
+            f"epsilon {plain(epsilon)} is below {plain(least)}, the least that a statement of yours may cost",
+            sqlstate=BAD_PARAMETER,
+            hint=f"SET dpsql.epsilon = {plain(least)} or more: a budget holds a million statements at most.",
+        )
     reuse_error_of(asker, settings)
     private = [table for table in schema.tables.values() if not table.public]
     _check_tighter("max_groups", settings.max_groups, [table.max_groups for table in private])
@@ -89,8 +96,17 @@ def terms_of(schema: Schema, asker: Asker, settings: Settings) -> Terms:
         max_rows_per_group=settings.max_rows_per_group,
         max_error=settings.max_error,
         max_epsilon=largest_epsilon,
+        min_epsilon=least,
         error_bars=settings.error_bars,
     )
+
+
+def least_of(policy: Policy, asker: Asker) -> Decimal:
+    """The least that a statement may cost: of the smaller of the two budgets that it is debited from."""
+    privacy = policy.privacy
+    epsilon = min(asker.budget.epsilon, privacy.budget.epsilon)
+    delta = min(asker.budget.delta, privacy.budget.delta)
+    return least_price(privacy.accounting, epsilon, delta, privacy.key_delta_share)
 
 
 def reuse_error_of(asker: Asker, settings: Settings) -> Decimal:

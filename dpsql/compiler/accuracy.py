@@ -11,7 +11,6 @@ from dpsql.errors import BAD_PARAMETER, NOT_SUPPORTED, Rejected
 from dpsql.policy.model import Privacy
 from dpsql.types import Column
 
-LEAST = Decimal("0.0001")
 _DIGITS = Context(prec=4, rounding=ROUND_CEILING)
 _STEPS = 24
 
@@ -36,7 +35,9 @@ def with_epsilon(
             sqlstate=BAD_PARAMETER,
             hint=f"At epsilon {terms.max_epsilon} the error is {error(terms.max_epsilon):.4g}; ask for that or more.",
         )
-    low, high = LEAST, terms.max_epsilon
+    low, high = terms.min_epsilon, terms.max_epsilon
+    if error(low) <= target:
+        return replace(terms, epsilon=low)
     for _ in range(_STEPS):
         middle = _DIGITS.sqrt(low * high)
         if middle >= high or middle <= low:

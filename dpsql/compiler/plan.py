@@ -143,7 +143,8 @@ def with_released_keys(planned: PlannedRelease, derived: Mapping[int, Relation |
 class Terms:
     """What the session asks for: the statement's epsilon, at the smaller of the user's and the dataset's delta.
 
-    `max_error`: the least epsilon up to `max_epsilon` is taken whose 95 % error is at most this on every output.
+    `max_error`: the least epsilon from `min_epsilon` to `max_epsilon` is taken whose 95 % error is at most this on
+    every output.
     `error_bars`: the answer has the ends of each aggregate's interval as columns of its own.
     """
 
@@ -154,6 +155,7 @@ class Terms:
     max_rows_per_group: int | None = None
     max_error: Decimal | None = None
     max_epsilon: Decimal = Decimal(100)
+    min_epsilon: Decimal = Decimal("0.0001")
     error_bars: bool = False
 
 

@@ -29,7 +29,7 @@ import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from decimal import Context, Decimal
+from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from functools import lru_cache
 
@@ -39,9 +39,13 @@ from dpsql.types import Cost
 
 MAX_AMOUNT = 10_000
 MAX_DECIMALS = 12
+MOST_STATEMENTS = 10**6
+LEAST_UNITS = 1000
+"""A statement costs no less than this many units of the ledger, nor than one in `MOST_STATEMENTS` of its budget."""
 
 _NUMBER = re.compile(r"(?:[0-9]{1,20}(?:\.[0-9]{0,20})?|\.[0-9]{1,20})(?:[eE][+-]?[0-9]{1,2})?")
 _EXACT = Context(prec=50)
+_TWO_DIGITS = Context(prec=2, rounding=ROUND_CEILING)
 _GUARD = Fraction(1, 10**30)
 """Far above the rounding of 50 digits, far below a unit of 1e-15."""
 
@@ -108,6 +112,20 @@ def share_of_statement(accounting: Accounting, epsilon: Decimal, delta: Decimal,
     if accounting == "pure":
         return Fraction(epsilon)
     return rho_from_epsilon(epsilon, delta * (1 - key_delta_share))
+
+
+def least_price(accounting: Accounting, epsilon: Decimal, delta: Decimal, key_delta_share: Decimal) -> Decimal:
+    """The least epsilon that a statement may name within a budget of (epsilon, delta), to two digits, rounded up.
+
+    A millionth of the budget, as the ledger adds it up, and no less than a thousand of its units: what one measures in
+    vain, by its time say, is measured a million times at most, and rounding up is no part of a debit. Without it a
+    debit could be so small that any number of them add up to nothing.
+    """
+    whole = share_of_statement(accounting, epsilon, delta, key_delta_share)
+    share = max(whole / MOST_STATEMENTS, Fraction(LEAST_UNITS, UNITS))
+    if accounting == "pure":
+        return _TWO_DIGITS.divide(Decimal(share.numerator), Decimal(share.denominator))
+    return _TWO_DIGITS.plus(epsilon_from_rho(share, delta * (1 - key_delta_share)))
 
 
 def key_delta(accounting: Accounting, delta: Decimal, key_delta_share: Decimal) -> Fraction:

@@ -33,6 +33,7 @@ def _role(section: RoleSection, name: str, document: Document, problems: Problem
     path: Path = ("roles", name)
     total = _budget(section, path, document, problems)
     _prices(section, path, problems)
+    _least(section, total, path, document, problems)
     for key in ("window", "shared"):
         if getattr(section, key) and total is None:
             problems.add((*path, key), "is set without a budget", "add `budget:` to the role or remove it")
@@ -71,6 +72,15 @@ def _prices(section: RoleSection, path: Path, problems: Problems) -> None:
     for key, limit in limits.items():
         if limit is not None and section.epsilon > limit:
             problems.add((*path, "epsilon"), f"is {section.epsilon}, above {key} ({limit})", "lower it")
+
+
+def _least(section: RoleSection, total: Budget | None, path: Path, document: Document, problems: Problems) -> None:
+    """Nor may a price be below the least that a statement may cost."""
+    least = amounts.least_price(total, document.privacy) if total is not None else None
+    for key, price in (("epsilon", section.epsilon), ("max_epsilon", section.max_epsilon)):
+        if least is not None and price is not None and 0 < price < least:
+            what = f"is {price}, below {least:f}, a millionth of the budget: the least that a statement may cost"
+            problems.add((*path, key), what, f"raise it to {least:f} or more")
 
 
 def users(document: Document, problems: Problems) -> Mapping[str, User]:

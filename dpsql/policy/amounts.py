@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 
+from dpsql.dp import accounting
 from dpsql.policy.document import BudgetSection, PrivacySection
 from dpsql.policy.model import Budget
 from dpsql.policy.problems import Path, Problems
@@ -23,6 +24,16 @@ def budget(section: BudgetSection, path: Path, privacy: PrivacySection, problems
     epsilon(section.epsilon, (*path, "epsilon"), problems)
     _delta(section.delta, (*path, "delta"), privacy, problems)
     return Budget(section.epsilon, section.delta)
+
+
+def least_price(total: Budget, privacy: PrivacySection) -> Decimal | None:
+    """The least epsilon of a statement of a role with this budget; None where an amount is refused anyway."""
+    amounts = min(total.epsilon, privacy.budget.epsilon), min(total.delta, privacy.budget.delta)
+    if not 0 < amounts[0] <= MAX_EPSILON or not 0 <= amounts[1] < 1 or not 0 <= privacy.key_delta_share < 1:
+        return None
+    if privacy.accounting == "zcdp" and not amounts[1]:
+        return None
+    return accounting.least_price(privacy.accounting, *amounts, privacy.key_delta_share)
 
 
 def epsilon(value: Decimal, path: Path, problems: Problems) -> None:

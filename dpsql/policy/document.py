@@ -207,7 +207,11 @@ class RoleSection(_Section):
         description="`day`, `week`, `month`, `quarter`, `year`: users get a new budget then; the dataset never",
     )
     shared: bool = Field(False, examples=[True], description="the role's users share one budget")
-    epsilon: Number = Field(Decimal(1), examples=[1], description="the price of a statement that names none")
+    epsilon: Number = Field(
+        Decimal(1),
+        examples=[1],
+        description="the price of a statement that names none; as any price, at least a millionth of the budget",
+    )
     max_epsilon: Number | None = Field(
         None, examples=[2], description="the highest price of one statement; the budget if absent"
     )

@@ -19,6 +19,7 @@ from dpsql.dp.accounting import (
     epsilon_from_rho,
     fits,
     key_delta,
+    least_price,
     limits,
     parse_amount,
     rho_from_epsilon,
@@ -169,6 +170,18 @@ def test_a_statement_spends_the_epsilon_it_names() -> None:
     assert share_of_statement("pure", Decimal("0.3"), Decimal(0), Decimal("0.5")) == Fraction(3, 10)
     rho = share_of_statement("zcdp", Decimal("0.3"), Decimal("1e-7"), Decimal("0.5"))
     assert rho == rho_from_epsilon(Decimal("0.3"), Decimal("5e-8"))
+
+
+@pytest.mark.parametrize("epsilon", ["0.0001", "0.1", "1", "3", "20", "10000"])
+def test_a_budget_holds_a_million_statements_of_the_least_price_at_most(epsilon: str) -> None:
+    budget, delta, share = Decimal(epsilon), Decimal("1e-7"), Decimal("0.5")
+    for accounting in ("pure", "zcdp"):
+        least = least_price(accounting, budget, delta, share)
+        one, whole = (share_of_statement(accounting, e, delta, share) for e in (least, budget))
+        assert whole / one <= 10**6
+        assert one >= Fraction(999, UNITS)
+        assert whole / one >= 5 * 10**5 or one <= Fraction(1200, UNITS)
+        assert len(least.as_tuple().digits) <= 2
 
 
 def test_key_delta_is_a_thousandth_of_its_share() -> None:

@@ -176,6 +176,8 @@ def test_roles_users_and_server_are_typed() -> None:
         ("adults: SELECT", "ORDERS: SELECT", 32, "views.ORDERS", "too much like tables.orders"),
         ("window: month", "window: fortnight", 34, "roles.analyst.window", "must be 'day'"),
         ("epsilon: 0.1", "epsilon: 6", 34, "roles.analyst.epsilon", "above max_epsilon (5)"),
+        ("epsilon: 0.1", "epsilon: 0.0001", 34, "roles.analyst.epsilon", "a millionth of the budget"),
+        ("max_epsilon: 5", "max_epsilon: 0.0001", 34, "roles.analyst.max_epsilon", "a millionth of the budget"),
         ("tables: [orders", "tables: [order", 34, "roles.analyst.tables[0]", "mean `orders`"),
         ("delta: 1e-7", "delta: 1e-3", 34, "roles.analyst.budget.delta", "above 1/units"),
         ("owner: true", "owner: true, shared: true", 35, "roles.owner.shared", "without a budget"),
