@@ -32,6 +32,7 @@ from dpsql.ledger.views import system_relations
 from dpsql.ledger.words import plain
 from dpsql.notices import Grant
 from dpsql.pgwire.parameters import FIXED
+from dpsql.policy.force import Force
 from dpsql.policy.model import Policy
 from dpsql.policy.schema import Schema
 from dpsql.prepare import Preparer
@@ -117,6 +118,7 @@ class Engine:
     def __init__(self, schema: Schema, backend: Backend, ledger: Ledger, refreshes: int = 0) -> None:
         self.schema = schema
         self.policy = schema.policy
+        self.force = Force(schema.policy)
         self.backend = backend
         self.ledger = ledger
         self.refreshes = refreshes
@@ -309,7 +311,9 @@ class Engine:
         statement = fingerprint(text)
         while True:
             try:
-                granted = self.ledger.reserve(asker.name, ready.asks, *limits, statement, **account, patient=True)
+                granted = self.ledger.reserve(
+                    asker.name, ready.asks, *limits, statement, **account, patient=True, terms=self.force
+                )
                 return dict(zip((p.id for p in ready.paid), granted, strict=True))
             except BudgetExhausted as error:
                 raise in_epsilon(error, self._balance_of(error, asker)) from None

@@ -13,11 +13,11 @@ import click
 
 from dpsql.backends import open_backend
 from dpsql.backends.inspect import inspect
-from dpsql.commands.reload import terms_of
 from dpsql.errors import DpsqlError, Rejected
 from dpsql.ledger import home_of, open_ledger
 from dpsql.policy.advice import policy_advice
 from dpsql.policy.changes import changes, refusal, terms
+from dpsql.policy.force import text_of
 from dpsql.policy.load import json_schema, load
 from dpsql.policy.model import Policy
 from dpsql.policy.problems import Problems, dotted
@@ -86,7 +86,7 @@ def _compare_policies(new: Policy, against: Path | None, accept: bool) -> None:
         raise Rejected(f"{new.path}: {problem}", hint="If that is meant, `--accept` puts your word into the ledger.")
     if accept:
         with closing(open_ledger(new.ledger, new.dataset, new.ledger_anchor)) as ledger:
-            entry = ledger.accept(terms_of(new))
+            entry = ledger.accept(text_of(new))
         click.echo(f"accepted, entry {entry.id}: the next reload or start takes the policy over")
 
 

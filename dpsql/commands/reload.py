@@ -1,9 +1,10 @@
 """The engine that serves now, and how a new policy takes its place while clients stay connected.
 
 Decides when a policy is taken over: it is sound, fits the backend, keeps the ledger, and either promises no less than
-the one in force or has the operator's word in the ledger. `dpsql refresh` is noticed by the next statement, which waits
-for what a start checks. A statement that has begun ends under the policy that it began with; nothing that was spent is
-given back, since both use one ledger.
+the terms in force, which are the ledger's whatever is served here, or has the operator's word in the ledger. `dpsql
+refresh` is noticed by the next statement, which waits for what a start checks. A statement that has begun ends under
+the policy that it began with, unless a stricter one is in force by its debit; nothing that was spent is given back,
+since both use one ledger.
 """
 
 from __future__ import annotations
@@ -14,13 +15,15 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, Literal, TypeVar
 
 from dpsql.backends import Backend, open_backend
 from dpsql.engine import Cancel, Engine, Refreshed, make_engine
 from dpsql.errors import DpsqlError, Failed, Rejected
 from dpsql.ledger import Ledger
-from dpsql.policy.changes import Change, changes, leaving, refusal, terms
+from dpsql.policy.changes import changes, leaving, refusal, terms
+from dpsql.policy.force import Superseded, text_of
 from dpsql.policy.model import Policy
 from dpsql.session.ports import CancelToken, Catalog, Context, WireParameters
 from dpsql.types import Again, Answer, Description, Parameters, Relation, Settings, SqlType
@@ -32,31 +35,41 @@ T = TypeVar("T")
 _LONGER: Final = 5.0
 """Seconds, beyond their time limit, that statements get to let go of data that have changed."""
 
+_SOON: Final = 0.5
+"""Seconds from the first process that takes a policy over to the last."""
+
 _NEVER: Final = -1
 """Refreshes of which no ledger tells: an engine of them is made anew before it answers."""
 
 HINT = "`dpsql check NEW --against OLD --accept` gives the operator's word for it, as an entry of the ledger."
 
 
-def terms_of(policy: Policy) -> str:
-    """The terms of a policy as the ledger keeps them."""
-    return json.dumps(terms(policy), sort_keys=True, separators=(",", ":"))
-
-
 def begin(ledger: Ledger, policy: Policy) -> None:
     """Put a policy in force at the start. Raises Rejected if it promises less than the ledger's last one unaccepted."""
-    if old := ledger.policy():
-        found = changes(json.loads(old), terms(policy))
-        _require(tuple(change for change in found if not change.fixed), ledger, policy)  # a ledger may have moved
-    ledger.follow(terms_of(policy))
+    ledger.follow(text_of(policy), Allowed(policy))
 
 
-def _require(found: tuple[Change, ...], ledger: Ledger, policy: Policy) -> None:
-    for change in found:
-        log.info("policy: %s", change)
-    if problem := refusal(found, ledger.is_accepted(terms_of(policy))):
-        weaker = "; ".join(str(change) for change in found if change.weaker or change.fixed)
-        raise Rejected(f"the policy {policy.path} is not taken over: {problem}: {weaker}", hint=HINT)
+@dataclass(frozen=True, slots=True)
+class Allowed:
+    """Whether a policy may take the place of the terms in force, which are the ledger's, whoever put them there.
+
+    `old`: the policy that is served here until then, if one is; what cannot change while a ledger is open is its.
+    """
+
+    policy: Policy
+    old: Policy | None = None
+
+    def __call__(self, held: str, accepted: bool) -> None:
+        """Raises Rejected for less than what is in force, without the operator's word in the ledger."""
+        new = terms(self.policy)
+        fixed = [change for change in changes(terms(self.old), new) if change.fixed] if self.old is not None else []
+        others = [change for change in changes(json.loads(held), new) if not change.fixed] if held else []
+        found = (*fixed, *others)  # a ledger may have moved between two starts
+        for change in found:
+            log.info("policy: %s", change)
+        if problem := refusal(found, accepted):
+            weaker = "; ".join(str(change) for change in found if change.weaker or change.fixed)
+            raise Rejected(f"the policy {self.policy.path} is not taken over: {problem}: {weaker}", hint=HINT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,17 +107,23 @@ class Current:
         """What a policy needs to be taken over, by `commit`, or not, by `abandon`. Raises Rejected if it cannot be."""
         with self._renewing:
             old = self._engine
-            _require(changes(terms(old.policy), terms(policy)), old.ledger, policy)
+            ledger, text = old.ledger, text_of(policy)
+            Allowed(policy, old.policy)(ledger.policy(), ledger.is_accepted(text))
             return Prepared(self._made(policy, old), old)
 
     def commit(self, prepared: Prepared) -> tuple[str, ...]:
         """From now on statements begin under the prepared policy; the users whose sessions must end."""
         with self._renewing:
-            old, new = self._engine, prepared.engine
+            old = self._engine
             if old is not prepared.old:  # what the prepared one sees has been let go
                 self.abandon(prepared)
-                new = self._made(new.policy, old)
-            old.ledger.follow(terms_of(new.policy))
+                prepared = Prepared(self._made(prepared.engine.policy, old), old)
+            new = prepared.engine
+            try:
+                old.ledger.follow(text_of(new.policy), Allowed(new.policy, old.policy))
+            except BaseException:
+                self.abandon(prepared)
+                raise
             self._put(new)
             return tuple(leaving(old.policy, new.policy))
 
@@ -118,18 +137,29 @@ class Current:
         with self._lock:
             self._engine = engine
             self._running[engine] = 0
+            self._left.notify_all()
         engine.warm_catalogs()
         self._sweep()
 
     def _run(self, work: Callable[[Engine], T]) -> T:
-        """The work by the engine of the moment; where the data have changed, by another that was made of the new."""
+        """The work by the engine of the moment; where the data or the terms have changed, by another one."""
         while True:
             with self._using() as engine:
                 try:
                     return work(engine)
                 except Refreshed:
-                    pass
-            self._renew(engine)
+                    other = self._renew
+                except Superseded as error:
+                    other = partial(self._await_other, error)
+            other(engine)
+
+    def _await_other(self, error: Superseded, stale: Engine) -> None:
+        """A moment for a reload, which one process of several has finished first. Raises the error if there is none."""
+        with self._left:
+            if self._left.wait_for(lambda: self._engine is not stale, _SOON):
+                return
+        log.error("nothing is debited under %s: terms in force promise more: %s", stale.policy.path, error.why)
+        raise error
 
     def _renew(self, stale: Engine) -> None:
         """Check the policy against the new data, as a start does, and go on with them. Raises Failed if it cannot."""

@@ -44,6 +44,7 @@ from dpsql.ledger.model import (
     Preview,
     Source,
     Spending,
+    Terms,
 )
 from dpsql.ledger.places import Places
 from dpsql.ledger.rows import Rows
@@ -112,18 +113,21 @@ class DurableLedger:
         calendar: Calendar | None = None,
         account: str | None = None,
         patient: bool = False,
+        terms: Terms | None = None,
     ) -> tuple[Reservation | Release | Derived, ...]:
         request = decide.request(
             user, asks, user_limits, dataset_limits, shared=shared, calendar=calendar, account=account
         )
         with self._reading() as rows:  # most are free or refused, without waiting for writers
+            if terms is not None:
+                terms(self._books.policy)
             decisions = self._fitting(rows, self._books, request)
             found = kin.answers(rows, decisions)
             if patient:
                 self._refuse_in_flight(rows, self._books, decisions)
             decided = self._books.shown, decisions, found
         if any(decision.source is not Source.FREE for decision in decisions):
-            found, fresh = self._group.write(partial(self._debit, request, statement, patient, decided))
+            found, fresh = self._group.write(partial(self._debit, request, statement, patient, terms, decided))
             self._open.update((entry.id, entry) for entry in fresh)
             self._flights.begin((entry.id, entry.key) for entry in fresh)
         return tuple(found[ask.key] for ask in asks)
@@ -238,10 +242,12 @@ class DurableLedger:
         with self._reading():
             return self._books.policy
 
-    def follow(self, terms: str) -> Entry | None:
+    def follow(self, terms: str, allowed: Callable[[str, bool], None] | None = None) -> Entry | None:
         def put(rows: Rows, books: Books) -> Entry | None:
             if books.policy == terms:
                 return None
+            if allowed is not None:
+                allowed(books.policy, digest(terms.encode()) in books.accepted)
             return self._add(rows, books, [draft(Kind.POLICY, content=terms)])[0]
 
         return self._group.write(put)
@@ -344,12 +350,22 @@ class DurableLedger:
         return total
 
     def _debit(
-        self, request: Request, statement: str, patient: bool, decided: Decided, rows: Rows, books: Books
+        self,
+        request: Request,
+        statement: str,
+        patient: bool,
+        terms: Terms | None,
+        decided: Decided,
+        rows: Rows,
+        books: Books,
     ) -> tuple[kin.Found, tuple[Entry, ...]]:
         """Debit all that is not free: what answers, by key, and the debits whose releases are still to be made.
 
-        What was `decided` before still holds if no release was kept or shown since; whether it fits is asked again.
+        What was `decided` before still holds if no release was kept or shown since; whether it fits, and under whose
+        terms, is asked again.
         """
+        if terms is not None:
+            terms(books.policy)
         shown, decisions, found = decided
         if shown == books.shown:
             if refused := self._refusal(rows, books, request, decisions):

@@ -218,6 +218,9 @@ class Report:
     """(account, spent over all windows), in order."""
 
 
+Terms = Callable[[str], None]
+"""Raises what is to be said where a statement may not be debited under these terms, which are in force."""
+
 LimitsOf = Callable[[int], Limits]
 """A user's limits, given what was granted to the account, in the units of an epsilon."""
 
@@ -258,6 +261,7 @@ class Ledger(Protocol):
         calendar: Calendar | None = None,
         account: str | None = None,
         patient: bool = False,
+        terms: Terms | None = None,
     ) -> tuple[Reservation | Release | Derived, ...]:
         """Debit a whole statement, or nothing, in one durable transaction; one result per ask, in order.
 
@@ -266,7 +270,8 @@ class Ledger(Protocol):
         both and gives a reservation. Equal keys share one. `shared`: kept releases are free for everyone. `calendar`:
         the user's limits are for what is spent in one window. What an ask's `kin` allows is derived from kept releases,
         of which those that the account has not seen are first views. `patient`: raise InFlight instead of debiting a
-        measurement that another statement is just making.
+        measurement that another statement is just making. `terms`: asked of the policy in force in the transaction of
+        the debit; what it raises ends the statement.
         Raises BudgetExhausted if the sum does not fit both limits.
         """
         ...
@@ -348,8 +353,12 @@ class Ledger(Protocol):
         """The terms of the policy in force, as `follow` got them last; "" before that."""
         ...
 
-    def follow(self, terms: str) -> Entry | None:
-        """From now on the service runs under these terms: an entry, unless they are in force already."""
+    def follow(self, terms: str, allowed: Callable[[str, bool], None] | None = None) -> Entry | None:
+        """From now on the service runs under these terms: an entry, unless they are in force already.
+
+        `allowed` is asked in the same transaction, of the terms in force ("" for none) and whether these are accepted;
+        what it raises is raised, and nothing has changed.
+        """
         ...
 
     def accept(self, terms: str) -> Entry:

@@ -18,11 +18,12 @@ from test_ledger_reload import connected, serving, waited, written
 from dpsql.backends import Backend, open_backend
 from dpsql.commands.ledger import ledger as ledger_command
 from dpsql.commands.refresh import refresh
-from dpsql.commands.reload import Current, terms_of
+from dpsql.commands.reload import Current
 from dpsql.engine import Engine, Refreshed, open_engine
 from dpsql.errors import Rejected
 from dpsql.ledger import Kind, open_ledger, verify_ledger
 from dpsql.ledger.books import Books, to_bytes
+from dpsql.policy.force import text_of
 from dpsql.policy.load import load
 from dpsql.session.ports import CancelToken
 from dpsql.types import Settings
@@ -228,7 +229,7 @@ def test_a_policy_for_a_file_in_the_place_of_another(small: Path, edit: str) -> 
     assert not many(current)
     small.write_text(f"{small.read_text()}\n{edit}\n")
     policy = load(small)
-    current.engine.ledger.accept(terms_of(policy))
+    current.engine.ledger.accept(text_of(policy))
     current.abandon(current.prepare(policy))
     assert not many(current)
     current.reload(policy)
