@@ -13,22 +13,32 @@ from dpsql.types import Kind, SqlType
 
 def is_probe(tree: exp.Expr) -> bool:
     """A literal LIMIT of at most 1, or a WHERE that is never true."""
-    return _limit(tree) in ("0", "1") or never_true(tree)
+    return literal_limit(tree) in (0, 1) or never_true(tree)
 
 
 def asks_nothing(tree: exp.Expr) -> bool:
     """No row can come back, whatever the data: LIMIT 0, or a constant false WHERE of a query that is not one total."""
     one_total = not tree.args.get("group") and any(e.find(exp.AggFunc) for e in tree.args.get("expressions") or [])
-    return _limit(tree) == "0" or (never_true(tree) and not one_total)
+    return literal_limit(tree) == 0 or (never_true(tree) and not one_total)
 
 
-def _limit(tree: exp.Expr) -> str | None:
-    """The literal of LIMIT or FETCH FIRST."""
+def existence_test(tree: exp.Expr) -> bool:
+    """SELECT 1 FROM t WHERE ... LIMIT 1 asks whether there is such a row; without a condition, only for a column."""
+    if not isinstance(tree, exp.Select) or literal_limit(tree) == 0 or never_true(tree):
+        return False
+    constant = not any(e.find(exp.Column, exp.Star) for e in tree.expressions)
+    return constant and tree.find(exp.Where, exp.Join, exp.Having) is not None
+
+
+def literal_limit(tree: exp.Expr) -> int | None:
+    """The literal of LIMIT or FETCH FIRST, a whole number."""
     limit = tree.args.get("limit")
     if not isinstance(limit, exp.Limit | exp.Fetch):
         return None
     count = limit.args.get("expression") or limit.args.get("count")
-    return str(count.this) if isinstance(count, exp.Literal) and not count.is_string else None
+    if not isinstance(count, exp.Literal) or count.is_string or not str(count.this).isdecimal():
+        return None
+    return int(count.this)
 
 
 def never_true(tree: exp.Expr) -> bool:

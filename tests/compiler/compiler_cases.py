@@ -59,6 +59,21 @@ TEXTS: dict[str, str] = {
     "(SELECT uid FROM people WHERE age > 30) GROUP BY shop",
     "union": "SELECT t, COUNT(*) FROM "
     "(SELECT uid, tag t FROM visits UNION ALL SELECT uid, note FROM people) x GROUP BY t",
+    "union by unit": "SELECT COUNT(*), SUM(n), AVG(s) FROM (SELECT uid, COUNT(*) AS n, SUM(a) AS s FROM "
+    "(SELECT uid, amount AS a FROM visits UNION ALL SELECT uid, score FROM people) u GROUP BY uid) q",
+    "union joined": "SELECT city, COUNT(*), SUM(a) FROM (SELECT uid, amount AS a FROM visits UNION ALL "
+    "SELECT o_uid, o_total FROM orders) u JOIN people USING (uid) GROUP BY city",
+    "rows in a union": "SELECT shop, COUNT(*) FROM visits v WHERE EXISTS (SELECT 1 FROM (SELECT uid, shop FROM visits "
+    "WHERE tag = 'only 1' UNION ALL SELECT uid, tag FROM visits WHERE tag = 'only 1') u WHERE u.uid = v.uid LIMIT 1) "
+    "GROUP BY shop",
+    "union of a table with itself": "SELECT COUNT(*), SUM(a) FROM (SELECT uid, amount AS a FROM visits UNION ALL "
+    "SELECT uid, qty FROM visits) u",
+    "not in, three values": "SELECT shop, COUNT(*), COUNT(tag IN (SELECT w.tag FROM visits w WHERE w.uid = v.uid "
+    "AND w.qty > 2)) FROM visits v WHERE NOT (NOT (1 NOT IN (SELECT 1 FROM visits w WHERE w.uid = v.uid "
+    "AND tag = 'only 1')) OR (v.uid IN (SELECT o_uid FROM orders)) IS NULL) GROUP BY shop",
+    "public rows of the row outside": "SELECT shop, COUNT(*), SUM(amount) FROM visits v WHERE EXISTS "
+    "(SELECT 1 FROM promo p WHERE p.shop = v.shop AND p.pct < v.amount) OR (qty IN (SELECT rank FROM shops)) IS NULL "
+    "GROUP BY shop",
     "rows multiplied": "SELECT gift, COUNT(*), SUM(amount) FROM visits JOIN promo USING (shop) GROUP BY 1",
     "rows multiplied, no key": "SELECT COUNT(*), SUM(p.age) FROM people p CROSS JOIN shops s",
 }

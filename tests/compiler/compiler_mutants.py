@@ -10,13 +10,13 @@ import re
 import sys
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Literal
+from typing import Any, Literal
 
 import compiler_replay
 import pytest
 
-from dpsql.compiler.algebra import Call, Expr, Join, Scan, canonical
-from dpsql.compiler.bind import joins, units
+from dpsql.compiler.algebra import Call, Case, Exists, Expr, Join, Node, Project, Scan, canonical
+from dpsql.compiler.bind import joins, subqueries, union, units
 from dpsql.compiler.bind.scope import Source
 from dpsql.compiler.cells import Grid
 from dpsql.compiler.emit import relation as relations
@@ -25,7 +25,7 @@ from dpsql.compiler.emit.common import DerivedRows
 from dpsql.compiler.emit.dialect import Dialect
 from dpsql.compiler.emit.rows import RowLevel, reads
 from dpsql.compiler.plan import Measurement, PlannedRelease
-from dpsql.compiler.split import sources
+from dpsql.compiler.split import private, sources
 from dpsql.dp.sensitivity import L1, L2, ContributionBound, Sensitivity, radius
 
 PLAN = sys.modules["dpsql.compiler.plan"]
@@ -350,6 +350,49 @@ def exists_of_other_units(patch: Patch) -> None:
 
 def _of_units(expr: Expr) -> bool:
     return isinstance(expr, Call) and expr.op == "eq" and canonical(expr).count("_uid") == 2
+
+
+@mutant("rows in a union")
+def a_union_of_other_units(patch: Patch) -> None:
+    """EXISTS over UNION ALL without the equality of units."""
+    all_ = relations._all
+    patch.setattr(
+        relations, "_all", lambda conditions, emitter: all_((c for c in conditions if not _over_union(c)), emitter)
+    )
+
+
+def _over_union(expr: Expr) -> bool:
+    return isinstance(expr, Call) and expr.op == "eq" and re.search(r"\bv\d+_(u|0)\b", canonical(expr)) is not None
+
+
+@mutant("union of a table with itself")
+def a_union_that_forgets_whose_rows(patch: Patch) -> None:
+    """Rows are bounded by what they hold instead of by whose they are."""
+    side = union._side
+
+    def mixed(source: Source, names: tuple[str, ...], *rest: Any) -> Node:
+        made = side(source, names, *rest)
+        assert isinstance(made, Project)
+        other = tuple((n, made.columns[-1][1] if i == 0 else e) for i, (n, e) in enumerate(made.columns))
+        return replace(made, columns=other)
+
+    patch.setattr(union, "_side", mixed)
+
+
+@mutant("not in, three values")
+def not_in_of_all_units(patch: Patch) -> None:
+    """What may be equal is looked for among everybody's rows."""
+    made = subqueries.membership
+
+    def unproven(inner: Source, correlated: tuple[Expr, ...], *rest: Any) -> Expr:
+        found = made(inner, correlated, *rest)
+        assert isinstance(found, Case)
+        (surely, yes), (perhaps, unknown) = found.branches
+        assert isinstance(perhaps, Exists)
+        loose = replace(perhaps, conditions=tuple(c for c in perhaps.conditions if not _of_units(c)))
+        return replace(found, branches=((surely, yes), (loose, unknown)))
+
+    patch.setattr(private, "membership", unproven)
 
 
 @mutant("sum by public key")

@@ -115,9 +115,6 @@ def _connector(op: Op) -> Rule:
 
 def _not(node: exp.Expr, context: Context) -> Expr:
     only(node)
-    inner = unwrap(node.this)
-    if isinstance(inner, exp.In) and inner.args.get("query") is not None:
-        return _in_query(inner, context, negated=True)
     return boolean("not", bind_condition(node.this, context))
 
 
@@ -163,7 +160,7 @@ def _in(node: exp.Expr, context: Context) -> Expr:
     assert isinstance(node, exp.In)
     only(node, "expressions", "query", "negate")
     if node.args.get("query") is not None:
-        return _in_query(node, context, negated=bool(node.args.get("negate")))
+        return _in_query(node, context)
     if len(node.expressions) == 1 and isinstance(node.expressions[0], exp.Values):
         rows = [_row(each) or [each] for each in node.expressions[0].expressions]
         listed = [exp.Tuple(expressions=[p.copy() for p in r]) if len(r) > 1 else r[0].copy() for r in rows]
@@ -176,10 +173,11 @@ def _in(node: exp.Expr, context: Context) -> Expr:
     return boolean("not", found) if node.args.get("negate") else found
 
 
-def _in_query(node: exp.In, context: Context, *, negated: bool) -> Expr:
+def _in_query(node: exp.In, context: Context) -> Expr:
     if context.membership is None:
         raise refuse("IN (SELECT ...) is not supported here", node)
-    return context.membership(node.args["query"], bind(node.this, context), negated)
+    found = context.membership(node.args["query"], bind(node.this, context))
+    return boolean("not", found) if node.args.get("negate") else found
 
 
 def _exists(node: exp.Expr, context: Context) -> Expr:

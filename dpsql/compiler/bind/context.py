@@ -28,8 +28,8 @@ from dpsql.types import BOOL, NUMERIC, TEXT, Kind, SqlType
 class Context:
     """What expressions may refer to: visible columns, then those of the query outside, parameters, subqueries.
 
-    The callbacks bind what needs more than an expression; None refuses it. `membership` takes the subquery of IN, the
-    left side, and whether it is NOT IN. `inferred` collects the types that their place gave to untyped parameters.
+    The callbacks bind what needs more than an expression; None refuses it. `membership` takes the subquery of IN and
+    the left side. `inferred` collects the types that their place gave to untyped parameters.
     `zone`: the policy's. `now`: the time that the statement's clock shows there, see `clock`.
     """
 
@@ -38,7 +38,7 @@ class Context:
     inferred: dict[int, SqlType] = field(default_factory=dict)
     subquery: Callable[[exp.Expr], Expr] | None = None
     exists: Callable[[exp.Exists], Expr] | None = None
-    membership: Callable[[exp.Expr, Expr, bool], Expr] | None = None
+    membership: Callable[[exp.Expr, Expr], Expr] | None = None
     aggregate: Callable[[exp.Expr], Expr] | None = None
     outer: tuple[Field, ...] = ()
     zone: tzinfo = UTC

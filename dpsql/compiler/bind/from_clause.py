@@ -17,6 +17,7 @@ from dpsql.compiler.bind import joins
 from dpsql.compiler.bind.expr import Context, bind_condition
 from dpsql.compiler.bind.joins import Numbers
 from dpsql.compiler.bind.scope import Field, Source
+from dpsql.compiler.bind.subqueries import where_it_holds
 from dpsql.compiler.bind.units import equality
 from dpsql.compiler.facts import narrow, narrowed
 from dpsql.compiler.parse import name_of, only, refuse
@@ -68,7 +69,8 @@ def bind_from(
     source = replace(source, preserved=source.preserved or any(g.preserved for g in groups))
     if not nested:
         return source
-    late = together(partial(bind_condition, part, make(source.fields, source)) for part in nested)
+    bound = together(partial(bind_condition, part, make(source.fields, source)) for part in nested)
+    late = [where_it_holds(condition) for condition in bound]
     if isinstance(source.node, Filter):
         return replace(source, node=Filter(source.node.input, conjunction((*source.node.conditions, *late))))
     return replace(source, node=Filter(source.node, conjunction(tuple(late))))

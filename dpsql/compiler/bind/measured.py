@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from sqlglot import exp
 
 from dpsql.compiler.algebra import Aggregate, Aggregation, Expr, Lit, canonical, columns_of
+from dpsql.compiler.bind.bounds import contribution
 from dpsql.compiler.bind.choices import chooses
 from dpsql.compiler.bind.expr import Context
 from dpsql.compiler.bind.parameters import constant
@@ -69,9 +70,7 @@ class Grouping:
 def aggregation(grouping: Grouping, max_groups: int | None, max_rows_per_group: int | None) -> Aggregation:
     """The release that the rewritten query reads. Its bounds: the policy's, or the tighter ones that are asked for."""
     source, schema = grouping.source, grouping.schema
-    tables = [schema.tables[name] for name in dict.fromkeys(source.tables)]
-    groups = max(t.max_groups for t in tables)
-    rows = max(t.max_rows_per_group for t in tables)
+    groups, rows = contribution(source.node, schema)
     unbounded = schema.policy.privacy.is_row and not source.multiplies
     keys = tuple(grouping.key_exprs)
     read = {col.name for key in keys for col in columns_of(key)}

@@ -28,6 +28,7 @@ from dpsql.compiler.algebra import (
     columns_of,
     conjunction,
 )
+from dpsql.compiler.bind.bounds import contribution
 from dpsql.compiler.bind.expr import Context, bind, bind_condition
 from dpsql.compiler.bind.grouping import key_nodes
 from dpsql.compiler.bind.joins import Numbers
@@ -187,7 +188,7 @@ class _Grouped:
         return self.parts[text][0]
 
     def _part(self, node: exp.Expr, condition: Expr | None) -> tuple[Part, SqlType, Domain]:
-        rows = Fraction(max(self.numbers.schema.tables[t].max_rows_per_group for t in self.source.tables))
+        rows = Fraction(contribution(self.source.node, self.numbers.schema)[1])
         context = replace(self.context, aggregate=None)
         counted = Domain(Fraction(0), rows, nullable=False, reach=_MOST_ROWS, grain=Fraction(1), computed=True)
         match node:

@@ -3,8 +3,8 @@
 The argument: a condition on a private row may read other private rows of the same unit only; then removing another unit
 never changes it, and every filtered row is still a function of its own unit's data. So a private subquery is accepted
 only where its conditions prove equal units (`joins.same_unit`), and the emitted EXISTS carries `outer.unit =
-inner.unit`. IN is EXISTS with `(l = r) IS TRUE`; NOT IN is NOT EXISTS with `(l = r) IS NOT FALSE`, within the unit:
-SQL's own NOT IN would look at other units' NULLs. Public subqueries need no proof.
+inner.unit`. IN is true where EXISTS with `(l = r) IS TRUE`, NULL where else EXISTS with `(l = r) IS NOT FALSE`, and
+false elsewhere, within the unit: SQL's own NOT IN would look at other units' NULLs. Public subqueries need no proof.
 """
 
 from __future__ import annotations
@@ -13,13 +13,28 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from dpsql.compiler.algebra import Col, Exists, Expr, Filter, columns_of, conjuncts, outputs
+from dpsql.compiler.algebra import (
+    Call,
+    Case,
+    Col,
+    Domain,
+    Exists,
+    Expr,
+    Filter,
+    Lit,
+    Op,
+    columns_of,
+    conjuncts,
+    outputs,
+)
 from dpsql.compiler.bind.expr import boolean
 from dpsql.compiler.bind.joins import Numbers, equated, same_unit
 from dpsql.compiler.bind.scope import Source
 from dpsql.compiler.bind.units import equality
 from dpsql.compiler.parse import refuse
+from dpsql.compiler.walk import parts
 from dpsql.errors import Rejected
+from dpsql.types import BOOL
 
 
 def exists(inner: Source, correlated: tuple[Expr, ...], outer: Source, node: exp.Expr, numbers: Numbers) -> Exists:
@@ -38,20 +53,46 @@ def exists(inner: Source, correlated: tuple[Expr, ...], outer: Source, node: exp
 
 
 def membership(
-    inner: Source, correlated: tuple[Expr, ...], subject: Expr, member: Expr, negated: bool, outer: Source,
-    node: exp.Expr, numbers: Numbers,
+    inner: Source, correlated: tuple[Expr, ...], subject: Expr, member: Expr, outer: Source, node: exp.Expr,
+    numbers: Numbers,
 ) -> Expr:  # fmt: skip
-    """subject [NOT] IN (SELECT member ...)."""
+    """subject IN (SELECT member ...): TRUE, FALSE, or NULL where only a comparison with NULL stands against FALSE."""
     equal = boolean("eq", subject, member)
-    if not inner.private:
-        test = boolean("not", boolean("is_false", equal)) if negated else boolean("is_true", equal)
-        made = Exists(inner.node, (*correlated, test))
-        return boolean("not", made) if negated else made
-    proven = exists(inner, (*correlated, equal), outer, node, numbers)
-    rest = tuple(c for c in proven.conditions if c is not equal)
-    test = boolean("not", boolean("is_false", equal)) if negated else boolean("is_true", equal)
-    made = Exists(proven.relation, (*rest, test))
-    return boolean("not", made) if negated else made
+    found = exists(inner, (*correlated, equal), outer, node, numbers)
+    rest = tuple(c for c in found.conditions if c is not equal)
+    surely = Exists(found.relation, (*rest, boolean("is_true", equal)))
+    perhaps = Exists(found.relation, (*rest, boolean("not", boolean("is_false", equal))))
+    return Case(((surely, _TRUE), (perhaps, _NULL)), _FALSE, BOOL, Domain(values=(False, True), nullable=True))
+
+
+_TRUE, _FALSE, _NULL = Lit(True, BOOL), Lit(False, BOOL), Lit(None, BOOL)
+
+
+def where_it_holds(condition: Expr) -> Expr:
+    """A condition of which only being true counts, as in WHERE: IN and NOT IN are then one EXISTS each."""
+    return _holds(condition, wanted=True) if any(map(_is_membership, parts(condition))) else condition
+
+
+def _holds(condition: Expr, *, wanted: bool) -> Expr:
+    """A two-valued condition on memberships that is true exactly where `condition` is `wanted`."""
+    match condition:
+        case Case(branches=((surely, _), (perhaps, _))) if _is_membership(condition):
+            return surely if wanted else boolean("not", perhaps)
+        case Call(op="and" | "or", args=args):
+            other: Op = "or" if condition.op == "and" else "and"
+            return boolean(condition.op if wanted else other, *(_holds(a, wanted=wanted) for a in args))
+        case Call(op="not", args=(inner,)):
+            return _holds(inner, wanted=not wanted)
+        case _:
+            return condition if wanted else boolean("not", condition)
+
+
+def _is_membership(expr: Expr) -> bool:
+    match expr:
+        case Case(branches=((Exists(), first), (Exists(), second)), default=last):
+            return (first, second, last) == (_TRUE, _NULL, _FALSE)
+        case _:
+            return False
 
 
 def separated(source: Source) -> tuple[Source, tuple[Expr, ...]]:

@@ -1,12 +1,12 @@
 """UNION ALL of private rows: a private relation over the same unit.
 
-Every row keeps its own unit, so the result is private; nothing is known to be unique in it. Where each row is a unit of
-its own, rows of different tables would share identities, so it is refused.
+Every row keeps its own unit, so the result is private; nothing is known to be unique in it. A column that is the unit
+on both sides is the unit of the result: each row's value there is the one that the side proved equal to its unit, in
+the same type or, for whole numbers, in a wider one, so that different units stay different. Where each row is a unit
+of its own, rows of different tables would share identities, so it is refused.
 """
 
 from __future__ import annotations
-
-from dataclasses import replace
 
 from sqlglot import exp
 
@@ -33,17 +33,29 @@ def union_all(left: Source, right: Source, tree: exp.Expr, numbers: Numbers) -> 
     names = tuple(f"v{number}_{i}" for i in range(len(types)))
     sides = tuple(_side(s, names, types, unit.name, tree) for s in (left, right))
     fields = tuple(
-        Field("", a.name, Col(name, type_, replace(domains.hull([a.expr.domain, b.expr.domain]))))
+        Field("", a.name, Col(name, type_, domains.hull([a.expr.domain, b.expr.domain])))
         for a, b, name, type_ in zip(left.fields, right.fields, names, types, strict=True)
     )
+    columns = zip(left.fields, right.fields, fields, strict=True)
+    units = {f.expr.name for a, b, f in columns if isinstance(f.expr, Col) and _is_unit(a, b, f.expr.type, left, right)}
     return Source(
         node=UnionAll(sides, (unit.name, *names)),
         fields=fields,
         private=True,
         unit=unit,
-        units=frozenset({unit.name}),
-        constants=frozenset({unit.name}),
+        units=frozenset({unit.name, *units}),
+        constants=frozenset({unit.name, *units}),
         tables=(*left.tables, *right.tables),
+    )
+
+
+def _is_unit(a: Field, b: Field, type_: SqlType, left: Source, right: Source) -> bool:
+    """Whether the column is the unit on both sides, and told apart in the common type as in its own."""
+    return all(
+        isinstance(field.expr, Col)
+        and field.expr.name in source.units
+        and (field.expr.type == type_ or (field.expr.type.is_integer and type_.is_integer))
+        for field, source in ((a, left), (b, right))
     )
 
 

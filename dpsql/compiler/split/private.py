@@ -25,6 +25,7 @@ from dpsql.compiler.bind.subqueries import exists, membership, separated
 from dpsql.compiler.cautions import doubts
 from dpsql.compiler.facts import narrowed
 from dpsql.compiler.parse import name_of, only, refuse
+from dpsql.compiler.probes import literal_limit
 from dpsql.compiler.problems import Problems
 from dpsql.compiler.public import translate
 from dpsql.compiler.public.names import output_name
@@ -131,7 +132,7 @@ def what_else(
     context = replace(
         _context(stand.fields, stand, names, state, None if has_aggregates(select) else outer),
         exists=lambda node: tied(node.this),
-        membership=lambda query, subject, negated: tied(query),
+        membership=lambda query, subject: tied(query),
     )
     grouping = Grouping(stand, context, state.schema, "refused", lambda query: released_query(query, names, state))
     rest_of(select, context, grouping, problems, tied)
@@ -163,16 +164,29 @@ def _context(
     return replace(
         context,
         exists=lambda node: _exists(node, source, names, state),
-        membership=lambda query, subject, negated: _membership(query, subject, negated, source, names, state),
+        membership=lambda query, subject: _membership(query, subject, source, names, state),
     )
 
 
 def _exists(node: exp.Exists, outer: Source, names: Names, state: Split) -> Expr:
-    inner, correlated = _inner_rows(node.this, outer, names, state)
+    most = literal_limit(node.this)
+    if most == 0:
+        return Lit(False, BOOL)
+    inner, correlated = _inner_rows(node.this if most is None else _without_limit(node.this), outer, names, state)
     return exists(inner, correlated, outer, node, state.numbers)
 
 
-def _membership(query: exp.Expr, subject: Expr, negated: bool, outer: Source, names: Names, state: Split) -> Expr:
+def _without_limit(query: exp.Expr) -> exp.Expr:
+    """Whether there is a row does not hang on a LIMIT of 1 or more, nor on which row comes first."""
+    if query.args.get("offset") is not None:
+        return query
+    plain = query.copy()
+    plain.set("limit", None)
+    plain.set("order", None)
+    return plain
+
+
+def _membership(query: exp.Expr, subject: Expr, outer: Source, names: Names, state: Split) -> Expr:
     inner, correlated = _inner_rows(query, outer, names, state)
     if len(inner.fields) != 1:
         raise refuse("subquery has too many columns", query, sqlstate="42601")
@@ -181,7 +195,7 @@ def _membership(query: exp.Expr, subject: Expr, negated: bool, outer: Source, na
         subject = coerce(subject, member.type, query)
     if family(subject.type) != family(member.type):
         raise refuse(f"operator does not exist: {subject.type} = {member.type}", query, sqlstate="42883")
-    return membership(inner, correlated, subject, member, negated, outer, query, state.numbers)
+    return membership(inner, correlated, subject, member, outer, query, state.numbers)
 
 
 def _inner_rows(query: exp.Expr, outer: Source, names: Names, state: Split) -> tuple[Source, tuple[Expr, ...]]:

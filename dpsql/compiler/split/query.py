@@ -17,7 +17,7 @@ from dpsql.compiler.bind.scope import Source
 from dpsql.compiler.bind.union import union_all
 from dpsql.compiler.local_model import debiased
 from dpsql.compiler.parse import name_of, only, refuse
-from dpsql.compiler.probes import empty_query, is_probe, never_true
+from dpsql.compiler.probes import empty_query, existence_test, is_probe
 from dpsql.compiler.problems import Problems, together
 from dpsql.compiler.refused import unknown_source
 from dpsql.compiler.split.private import private_select, what_else
@@ -33,18 +33,11 @@ def split(tree: exp.Query, state: Split) -> exp.Query:
     state.probe = is_probe(tree)
     result = _query(tree, {}, state, top=True)
     if isinstance(result, Source):
-        if not state.probe or (not never_true(tree) and _existence_test(tree)):
+        if not state.probe or existence_test(tree):
             raise row_level(state.schema, tree)
         state.columns_only = True
         return empty_query([(f.name, f.expr.type) for f in result.fields])
     return constants(result, state)
-
-
-def _existence_test(tree: exp.Expr) -> bool:
-    """SELECT 1 FROM t WHERE ... LIMIT 1 asks whether there is such a row."""
-    asks = isinstance(tree, exp.Select) and not any(e.find(exp.Column, exp.Star) for e in tree.expressions)
-    limit = tree.args.get("limit")
-    return asks and not (isinstance(limit, exp.Limit) and str(limit.expression) == "0")
 
 
 def _query(tree: exp.Expr, names: Names, state: Split, *, top: bool = False, outer: Source | None = None) -> Result:
@@ -134,11 +127,23 @@ def _select(
         what_else(select, sources, joins, problems, names, state, outer)
     problems.check()
     results = [result for result in found if result is not None]
-    if not any(isinstance(result, Source) for result in results):
+    if not any(isinstance(result, Source) for result in results) and not _reads(outer, select, results, state):
         return _public_select(select, results, names, state)
     sources = [as_source(r, item, state) for r, item in zip(results, items, strict=True)]
     outside = None if has_aggregates(select) else outer
     return private_select(select, sources, joins, names, state, top=top, outer=outside)
+
+
+def _reads(outer: Source | None, select: exp.Select, items: list[exp.Expr | Source], state: Split) -> bool:
+    """Whether a query over public tables reads columns of the private rows outside, as a correlated EXISTS does."""
+    tables = [item for item in items if isinstance(item, exp.Table)]
+    if outer is None or not tables or len(tables) < len(items) or has_aggregates(select):
+        return False
+    own = [f for item in tables for f in as_source(item, item, state).fields]
+    names, qualifiers = {f.name for f in own}, {f.qualifier for f in own}
+    outside, beside = {f.name for f in outer.fields}, {f.qualifier for f in outer.fields} - qualifiers
+    read = [(name_of(c.this), name_of(c.args.get("table"))) for c in select.find_all(exp.Column)]
+    return any(table in beside if table else name in outside - names for name, table in read)
 
 
 def _public_select(select: exp.Select, results: list[exp.Expr | Source], names: Names, state: Split) -> exp.Query:
