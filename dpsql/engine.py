@@ -42,6 +42,7 @@ from dpsql.replay.key import fingerprint
 from dpsql.replay.ready import Ready
 from dpsql.replay.recent import Known, Recent
 from dpsql.replay.recipe import Derived
+from dpsql.turns import Cancel as Checked
 from dpsql.types import (
     TEXT,
     UNKNOWN,
@@ -61,12 +62,8 @@ from dpsql.types import (
 log = logging.getLogger(__name__)
 
 
-class Cancel(Interruptible, Protocol):
+class Cancel(Interruptible, Checked, Protocol):
     """A client's wish to stop."""
-
-    def check(self) -> None:
-        """Raises Rejected 57014 once cancelled."""
-        ...
 
 
 def open_engine(policy: Policy, sharers: int = 1) -> Engine:
@@ -162,14 +159,22 @@ class Engine:
     # Questions about questions ----------------------------------------------------------------------------------
 
     def describe(
-        self, user: str, text: str, offset: int, settings: Settings, parameter_types: tuple[SqlType | None, ...]
+        self,
+        user: str,
+        text: str,
+        offset: int,
+        settings: Settings,
+        parameter_types: tuple[SqlType | None, ...],
+        cancel: Cancel,
     ) -> Description:
         """Columns and parameter types, from the text and the policy alone."""
         self._require_current()
         parameters = tuple((t or UNKNOWN, None) for t in parameter_types)
         with trail.refusals(user, text, self.policy.server.log_text):
-            compiled = self.preparer.ready(user, text, offset, settings, parameters).compiled
-        return Description(compiled.parameter_types, compiled.columns)
+            ready = self.preparer.ready(
+                user, text, offset, settings, parameters, self.preparer.patience(settings, cancel)
+            )
+        return Description(ready.compiled.parameter_types, ready.compiled.columns)
 
     def explain(
         self,
@@ -179,9 +184,10 @@ class Engine:
         settings: Settings,
         parameters: Parameters,
         format: Literal["text", "json"],
+        cancel: Cancel,
     ) -> Relation:
         self._require_current()
-        ready = self.preparer.ready(user, text, offset, settings, parameters)
+        ready = self.preparer.ready(user, text, offset, settings, parameters, self.preparer.patience(settings, cancel))
         compiled, epsilon = ready.compiled, plain(ready.compiled.epsilon)
         column = (Column("QUERY PLAN", TEXT),)
         asker = asker_of(self.policy, user, public_only=True)
@@ -253,10 +259,9 @@ class Engine:
         cancel: Cancel,
         line: trail.Line,
     ) -> Answer:
-        ready = self.preparer.ready(user, text, offset, settings, parameters)
-        compiled = ready.compiled
-        most = self.policy.server.statement_timeout
-        deadline = time.monotonic() + min(settings.statement_timeout or most, most)
+        waits = self.preparer.patience(settings, cancel)
+        ready = self.preparer.ready(user, text, offset, settings, parameters, waits)
+        compiled, deadline = ready.compiled, waits.deadline
         if all(planned.free for planned in compiled.releases):
             relations = {f"_{p.id}": released_relation(p, key_list(p, p.id)) for p in compiled.releases}
             relation = self._run(compiled.remainder, relations, deadline, cancel)

@@ -6,21 +6,46 @@ or the ledger: what a statement costs and whether it is accepted hang on its tex
 
 from __future__ import annotations
 
+import threading
+import time
+from collections import OrderedDict
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import lru_cache
 from zoneinfo import ZoneInfo
 
 from dpsql.asking import asker_of, reuse_error_of, terms_of
 from dpsql.compiler import Terms, compile_statement, reads_clock
 from dpsql.compiler.clock import hour_of
 from dpsql.compiler.emit import Dialect, emit, emit_histogram
+from dpsql.compiler.fuel import metered
 from dpsql.compiler.plan import PlannedRelease
 from dpsql.compiler.problems import detailed
 from dpsql.errors import TOO_COMPLEX, Rejected
 from dpsql.policy.schema import Schema
 from dpsql.replay.ready import Ready, Reuse, Surroundings
+from dpsql.turns import ENDLESS, Cancel, Patience, Turns
 from dpsql.types import Parameters, Relation, Settings
+
+_KEPT = 512
+_TURNS = Turns(2)
+"""Compiling, by all preparers of the process."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """All that a statement compiles from, beside the policy.
+
+    `written`: the parameters, so that those which are equal but look different, as 1.5 and 1.50, stay apart.
+    """
+
+    text: str
+    terms: Terms
+    tables: tuple[str, ...] | None
+    parameters: Parameters
+    written: str
+    now: datetime | None
+    reuse: Reuse
 
 
 class Preparer:
@@ -32,17 +57,35 @@ class Preparer:
         self._dialect = dialect
         self._zone = ZoneInfo(self._policy.timezone)
         self._surroundings = Surroundings(schema, refreshes)
-        self._compiled = lru_cache(maxsize=512)(self._compile)
+        self._lock = threading.Lock()
+        self._known: OrderedDict[_Asked, Ready] = OrderedDict()
 
-    def ready(self, user: str, text: str, offset: int, settings: Settings, parameters: Parameters) -> Ready:
-        """Raises Rejected, with positions counted from the start of what the client sent, `offset` before the text."""
+    def patience(self, settings: Settings, cancel: Cancel) -> Patience:
+        """How long a statement that begins now is waited for."""
+        most = self._policy.server.statement_timeout
+        return Patience(time.monotonic() + min(settings.statement_timeout or most, most), cancel)
+
+    def ready(
+        self,
+        user: str,
+        text: str,
+        offset: int,
+        settings: Settings,
+        parameters: Parameters,
+        patience: Patience = ENDLESS,
+    ) -> Ready:
+        """Raises Rejected, with positions counted from the start of what the client sent, `offset` before the text.
+
+        What has been compiled before is there at once; else the user waits for a turn, to the end of their patience.
+        """
         asker = asker_of(self._policy, user, public_only=True)
         terms = terms_of(self._schema, asker, settings)
         try:
             now = hour_of(datetime.now(UTC), self._zone) if reads_clock(text, self._schema) else None
             reuse = Reuse(reuse_error_of(asker, settings), settings.max_error)
             written = repr(parameters) if parameters else ""
-            ready = self._compiled(text, terms, asker.role.tables, parameters, written, now, reuse)
+            asked = _Asked(text, terms, asker.role.tables, parameters, written, now, reuse)
+            ready = self._recalled(asked) or self._compiled(user, asked, patience)
         except Rejected as error:
             raise _moved(error, text, offset) from None
         except RecursionError:
@@ -52,22 +95,29 @@ class Preparer:
             asker_of(self._policy, user)
         return ready
 
-    def _compile(
-        self,
-        text: str,
-        terms: Terms,
-        tables: tuple[str, ...] | None,
-        parameters: Parameters,
-        written: str,
-        now: datetime | None,
-        reuse: Reuse,
-    ) -> Ready:
-        """`written`: the parameters, so that those which are equal but look different, as 1.5 and 1.50, stay apart."""
-        visible = None if tables is None else frozenset(tables)
-        compiled = compile_statement(text, self._schema, terms, visible, parameters, now)
+    def _recalled(self, asked: _Asked) -> Ready | None:
+        with self._lock:
+            known = self._known.get(asked)
+            if known is not None:
+                self._known.move_to_end(asked)
+        return known
+
+    def _compiled(self, user: str, asked: _Asked, patience: Patience) -> Ready:
+        """In the user's turn, and kept: two who ask for the same at once compile it once."""
+        with _TURNS.turn(user, patience.check), metered(patience.check):
+            ready = self._recalled(asked) or self._compile(asked)
+        with self._lock:
+            self._known[asked] = ready
+            if len(self._known) > _KEPT:
+                self._known.popitem(last=False)
+        return ready
+
+    def _compile(self, asked: _Asked) -> Ready:
+        visible = None if asked.tables is None else frozenset(asked.tables)
+        compiled = compile_statement(asked.text, self._schema, asked.terms, visible, asked.parameters, asked.now)
         queries = {planned.id: self.queries(planned, {}) for planned in compiled.releases}
         inner = {planned.id for planned in compiled.releases if planned.aggregation.depends_on}
-        return self._surroundings.ready(compiled, reuse, {i: q for i, q in queries.items() if i not in inner})
+        return self._surroundings.ready(compiled, asked.reuse, {i: q for i, q in queries.items() if i not in inner})
 
     def queries(self, planned: PlannedRelease, derived: Mapping[int, Relation | None]) -> tuple[str, ...]:
         """The backend's queries: cells (if any), then histograms. Made once before anything is reserved, as a check."""

@@ -79,7 +79,7 @@ def profile(made: Plan, url: str, dataset: str, output: Path, epsilon: Decimal) 
 def _accepted(engine: Engine, probe: Probe) -> bool:
     """Whether the statement can be asked at all; what is refused costs nothing and is left to a person."""
     try:
-        engine.explain(_USER, probe.sql.replace("{tail}", "0.1"), 0, Settings(), (), "text")
+        engine.explain(_USER, probe.sql.replace("{tail}", "0.1"), 0, Settings(), (), "text", CancelToken())
     except Rejected:
         return False
     return True

@@ -242,9 +242,15 @@ class Current:
         return _CurrentCatalog(self, user)
 
     def describe(
-        self, user: str, text: str, offset: int, settings: Settings, parameter_types: tuple[SqlType | None, ...]
+        self,
+        user: str,
+        text: str,
+        offset: int,
+        settings: Settings,
+        parameter_types: tuple[SqlType | None, ...],
+        cancel: Cancel,
     ) -> Description:
-        return self._run(lambda engine: engine.describe(user, text, offset, settings, parameter_types))
+        return self._run(lambda engine: engine.describe(user, text, offset, settings, parameter_types, cancel))
 
     def explain(
         self,
@@ -254,8 +260,9 @@ class Current:
         settings: Settings,
         parameters: Parameters,
         format: Literal["text", "json"],
+        cancel: Cancel,
     ) -> Relation:
-        return self._run(lambda engine: engine.explain(user, text, offset, settings, parameters, format))
+        return self._run(lambda engine: engine.explain(user, text, offset, settings, parameters, format, cancel))
 
     def check_settings(self, user: str, settings: Settings) -> None:
         with self._using() as engine:

@@ -20,6 +20,7 @@ from dpsql.compiler.bind.joins import Numbers
 from dpsql.compiler.cautions import cautions
 from dpsql.compiler.clock import READS_CLOCK
 from dpsql.compiler.error_bars import compiled_with_bars
+from dpsql.compiler.fuel import metered
 from dpsql.compiler.mistakes import explained
 from dpsql.compiler.parse import parse
 from dpsql.compiler.placeholders import Placeholders, spell_out
@@ -76,7 +77,8 @@ def compile_statement(
         return _compiled(tree, schema, terms, tables, parameters, now)
 
     try:
-        return compiled_with_bars(lambda: parse(text), compiled) if terms.error_bars else compiled(parse(text))
+        with metered():
+            return compiled_with_bars(lambda: parse(text), compiled) if terms.error_bars else compiled(parse(text))
     except Rejected as error:
         raise detailed(explained(error, text), text) from None
 

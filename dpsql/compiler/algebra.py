@@ -16,6 +16,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Literal
 
+from dpsql.compiler.fuel import spend
 from dpsql.types import BOOL, SqlType, TableName, Value
 
 Bound = Fraction | None
@@ -279,6 +280,7 @@ class Aggregation:
 
 def children(expr: Expr) -> tuple[Expr, ...]:
     """The direct arguments of an expression."""
+    spend()
     match expr:
         case Col() | Lit() | Scalar():
             return ()
@@ -311,6 +313,7 @@ def conjuncts(expr: Expr) -> tuple[Expr, ...]:
 
 def canonical(expr: Expr) -> str:
     """A text that equal expressions share; the order of AND and OR arguments does not matter."""
+    spend()
     match expr:
         case Col(name=name):
             return name
@@ -338,6 +341,7 @@ def conjunction(conditions: tuple[Expr, ...]) -> tuple[Expr, ...]:
 
 def outputs(node: Node) -> frozenset[str]:
     """The names of all columns that a relation offers to the node above."""
+    spend()
     match node:
         case Scan(columns=columns, unit=unit):
             names = frozenset(col.name for _, col in columns)

@@ -13,6 +13,8 @@ from datetime import datetime, timedelta
 from itertools import product
 from math import prod
 
+from dpsql.compiler.fuel import spend
+
 MONTHS = (
     "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
     "December",
@@ -99,6 +101,7 @@ def form_of(piece: Piece) -> Form:
 
 def text_of(at: datetime, parts: tuple[Piece, ...]) -> str:
     """to_char of one timestamp."""
+    spend(len(parts))
     return "".join(_styled(form_of(p).text(at), p) if p.is_field else p.code for p in parts)
 
 
@@ -140,4 +143,5 @@ def all_texts(
     if not cyclic or prod(len(form_of(p).cycle) for p in fields) > limit:
         return None
     choices = [tuple(_styled(t, p) for t in form_of(p).cycle) if p.is_field else (p.code,) for p in parts]
+    spend(prod(len(c) for c in choices) * len(choices))
     return tuple(dict.fromkeys("".join(chosen) for chosen in product(*choices)))

@@ -23,6 +23,7 @@ from typing import Any
 from dpsql.compiler.algebra import Call, Case, Domain, Expr, Lit
 from dpsql.compiler.calendar import from_epoch, moved, next_value, part_value
 from dpsql.compiler.domains import moment, number
+from dpsql.compiler.fuel import spend
 from dpsql.types import Kind, Relation, SqlType, Value
 
 
@@ -217,6 +218,7 @@ def _computed(key: Expr, limit: int) -> Listed | None:
     if prod(len(part) if part is not None else limit + 1 for part in parts) > limit:
         return None
     a, b = ([*parts, (Fraction(0),)])[:2]
+    spend(12 * len(a or ()) * len(b or ()))
     found = {exactly(key.op, x, y) for x in a or () for y in b or ()}
     inside = (n for n in found if _bounded(n, key.domain) and abs(n) < 2**53)
     return Listed(_ordered(tuple(int(n) for n in inside)))
@@ -303,6 +305,7 @@ def _image(key: Expr, limit: int) -> KeyDomain | None:
     if inner is None or isinstance(inner.of, Released) or inner.size > limit:
         return None
     count = inner.size - inner.nullable
+    spend(5 * count)
     image = tuple(_apply(key, varying[0], inner.raw(i)) for i in range(count))
     if None in image or len(set(image)) < len(image):
         return None
@@ -368,6 +371,7 @@ def _periods(following: Callable[[datetime], datetime], domain: Domain, limit: i
     while at <= last:
         if len(found) >= limit:
             return None
+        spend(3)
         found.append(at)
         at = following(at)
     return Listed(tuple(found))
@@ -383,6 +387,7 @@ def _days(domain: Domain, limit: int) -> Listed | None:
 
 def _ordered(values: tuple[Value, ...]) -> tuple[Value, ...]:
     """Ascending and without repeats; text in binary order."""
+    spend(len(values))
     return tuple(sorted(dict.fromkeys(v for v in values if v is not None), key=_rank))
 
 

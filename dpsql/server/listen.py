@@ -222,7 +222,7 @@ class Server:
         mine = Mine(self.roster, identity.user, number_of(keys.pid), ask)
         make = partial(self._session_factory, identity.user, identity.database, identity.parameters, keys.pid, mine)
         try:
-            session = await self._workers.run(make)
+            session = await self._workers.open(make)
             self._keys.open(keys, session)
             greeting = (*session.greeting(), keys, m.ReadyForQuery("I"))
             channel.write(b"".join(map(connection.send, greeting)))
@@ -232,7 +232,7 @@ class Server:
             with self.roster.entered(identity.user, keys.pid, application, session, task) as entry:
                 while (event := await self._next(channel, inbox)) is not None:
                     with entry.at_work():
-                        await self._answer(channel, Turn(connection, session, event), session)
+                        await self._answer(channel, Turn(connection, session, event), session, identity.user)
                     inbox.answered()
         finally:
             self._keys.revoke(keys)
@@ -262,7 +262,7 @@ class Server:
                     raise
                 deadline = active
 
-    async def _answer(self, channel: Channel, turn: Turn, session: SessionLike) -> None:
+    async def _answer(self, channel: Channel, turn: Turn, session: SessionLike, user: str) -> None:
         """Runs a turn and sends what it gives; a client that leaves cancels it."""
 
         def abandon() -> None:
@@ -272,7 +272,7 @@ class Server:
         channel.when_lost = abandon
         try:
             while not turn.finished:
-                channel.write(await self._workers.run(partial(turn.portion, self._limits.portion)))
+                channel.write(await self._workers.run(partial(turn.portion, self._limits.portion), user))
                 await self._written(channel, turn)
         except asyncio.CancelledError:
             abandon()

@@ -6,8 +6,9 @@ Decides what runs in which thread and for how long. It must never keep a thread 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Generator
+from collections.abc import AsyncIterator, Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
 from typing import TypeVar, cast
 
 from dpsql.pgwire.connection import Connection
@@ -18,15 +19,39 @@ T = TypeVar("T")
 
 
 class Workers:
-    """Two pools of threads: one for statements, and one for cancelling them when all the first are busy."""
+    """Three pools of threads: for statements, for logins, and for cancelling statements when all the first are busy.
+
+    One user has at most half of the threads for statements, whatever they ask at once, so that there is one for others.
+    """
 
     def __init__(self, threads: int) -> None:
         self._statements = ThreadPoolExecutor(threads, thread_name_prefix="dpsql-statement")
+        self._logins = ThreadPoolExecutor(2, thread_name_prefix="dpsql-login")
         self._cancels = ThreadPoolExecutor(2, thread_name_prefix="dpsql-cancel")
+        self._share = max(threads // 2, 1)
+        self._shares: dict[str, tuple[asyncio.Semaphore, int]] = {}
 
-    async def run(self, call: Callable[[], T]) -> T:
+    async def run(self, call: Callable[[], T], user: str) -> T:
         """Runs a statement's work; a caller that is cancelled stops it only if it has not begun."""
-        return await asyncio.get_running_loop().run_in_executor(self._statements, call)
+        async with self._shared(user):
+            return await asyncio.get_running_loop().run_in_executor(self._statements, call)
+
+    async def open(self, call: Callable[[], T]) -> T:
+        """Makes a session; not behind anybody's statements."""
+        return await asyncio.get_running_loop().run_in_executor(self._logins, call)
+
+    @asynccontextmanager
+    async def _shared(self, user: str) -> AsyncIterator[None]:
+        """One of the threads that the user may have; forgotten when nothing of the user's runs or waits."""
+        share, users = self._shares.get(user, (asyncio.Semaphore(self._share), 0))
+        self._shares[user] = share, users + 1
+        try:
+            async with share:
+                yield
+        finally:
+            share, users = self._shares.pop(user)
+            if users > 1:
+                self._shares[user] = share, users - 1
 
     async def cancel(self, session: SessionLike) -> None:
         """Cancels what a session does, and waits until it is told."""
@@ -39,6 +64,7 @@ class Workers:
     def stop(self) -> None:
         """Takes no more work; what runs ends by itself."""
         self._statements.shutdown(wait=False, cancel_futures=True)
+        self._logins.shutdown(wait=False, cancel_futures=True)
         self._cancels.shutdown(wait=False)
 
 

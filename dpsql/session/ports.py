@@ -102,6 +102,7 @@ class Engine(Protocol):
         offset: int,
         settings: Settings,
         parameter_types: tuple[SqlType | None, ...],
+        cancel: CancelToken,
     ) -> Description: ...
 
     def answer(
@@ -116,6 +117,7 @@ class Engine(Protocol):
         settings: Settings,
         parameters: Parameters,
         format: Literal["text", "json"],
+        cancel: CancelToken,
     ) -> Relation: ...
 
     def check_settings(self, user: str, settings: Settings) -> None:

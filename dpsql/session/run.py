@@ -70,7 +70,8 @@ def _describe_query(state: State, query: kinds.Select, types: Types) -> Descript
     if state.catalog.is_catalog(query.text):
         return state.catalog.describe(query.text, types, state.context())
     values = with_options(state.transaction.values, query.options)
-    return state.engine.describe(state.user, query.text, query.offset, settings.for_engine(values), types)
+    asked = settings.for_engine(values)
+    return state.engine.describe(state.user, query.text, query.offset, asked, types, state.cancel)
 
 
 def run(state: State, statement: Statement, parameters: WireParameters = ()) -> Result:
@@ -146,7 +147,13 @@ def _explain(state: State, statement: kinds.Explain, parameters: WireParameters)
     query = statement.query
     values = with_options(state.transaction.values, query.options)
     relation = state.engine.explain(
-        state.user, query.text, query.offset, settings.for_engine(values), parameters, statement.format
+        state.user,
+        query.text,
+        query.offset,
+        settings.for_engine(values),
+        parameters,
+        statement.format,
+        state.cancel,
     )
     return Result("EXPLAIN", Relation(_plan_columns(statement.format), relation.rows))
 

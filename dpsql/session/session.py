@@ -181,6 +181,7 @@ class Session:
             yield from self._fail(error)
 
     def _parse(self, event: wire.Parse) -> BackendMessage:
+        self._state.cancel = CancelToken()
         parts = statements.split(event.text)
         if len(parts) > 1:
             raise Rejected("cannot insert multiple commands into a prepared statement", sqlstate=SYNTAX)

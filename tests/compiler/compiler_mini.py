@@ -67,7 +67,7 @@ def exact(
 
 @contextmanager
 def mini_engine(folder: Path, data: str, tables: str, more: str = "") -> Iterator[Engine]:
-    """An engine over such a database with a ledger, for the analyst ann. `more`: lines of the policy."""
+    """An engine over such a database with a ledger, for the analysts ann and bob. `more`: lines of the policy."""
     file = folder / "mini.duckdb"
     with closing(duckdb.connect(str(file))) as connection:
         connection.execute(data)
@@ -78,7 +78,7 @@ backend: duckdb:{file}
 ledger: sqlite:{folder}/mini.ledger
 privacy: {{unit: person, units: 1000, {BOUNDS}, budget: {{epsilon: 10, delta: 1e-6}}}}
 roles: {{analyst: {{budget: {{epsilon: 5, delta: 1e-7}}, epsilon: 1}}}}
-users: {{ann: {{role: analyst}}}}
+users: {{ann: {{role: analyst}}, bob: {{role: analyst}}}}
 {more}
 tables:
 """

@@ -110,7 +110,7 @@ class Measured:
 
     def announced(self, query: str, settings: Settings = QUIET) -> dict[str, Any]:
         """The first measurement, as EXPLAIN tells it."""
-        relation = self.engine.explain("alice", query, 0, settings, (), "json")
+        relation = self.engine.explain("alice", query, 0, settings, (), "json", CancelToken())
         plan = json.loads(str(relation.rows[0][0]))
         return cast("dict[str, Any]", plan["releases"][0]["measurements"][0])
 

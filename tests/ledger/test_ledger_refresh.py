@@ -277,6 +277,6 @@ def test_opened_right_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     with pytest.raises(Refreshed, match="have changed"):
         engine.answer("alice", ASK, 0, Settings(), (), CancelToken())
     with pytest.raises(Refreshed):
-        engine.explain("alice", ASK, 0, Settings(), (), "json")
+        engine.explain("alice", ASK, 0, Settings(), (), "json", CancelToken())
     operator.close()
     engine.close()

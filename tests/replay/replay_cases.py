@@ -110,7 +110,7 @@ class Shop:
         return [entry for entry in self.engine.ledger.entries(user) if entry.kind is kind]
 
     def explained(self, text: str, user: str = "alice") -> list[str]:
-        relation = self.engine.explain(user, text, 0, Settings(), (), "text")
+        relation = self.engine.explain(user, text, 0, Settings(), (), "text", CancelToken())
         return [str(row[0]) for row in relation.rows]
 
 

@@ -63,6 +63,7 @@ class FakeEngine:
         offset: int,
         settings: Settings,
         parameter_types: tuple[SqlType | None, ...],
+        cancel: CancelToken,
     ) -> Description:
         self.described += 1
         self._check(text, offset)
@@ -94,6 +95,7 @@ class FakeEngine:
         settings: Settings,
         parameters: Parameters,
         format: Literal["text", "json"],
+        cancel: CancelToken,
     ) -> Relation:
         return Relation((Column("QUERY PLAN", TEXT),), ((f"plan as {format}",),))
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
+from functools import partial
 
 import psycopg
 import pytest
-from wire_server import SSL_REQUEST, Raw, Running, certificate_in, frame, serving, startup, wait_for
+from wire_server import SSL_REQUEST, FakeSession, Raw, Running, certificate_in, frame, serving, startup, wait_for
 
 from dpsql.server.limits import Limits
 
@@ -129,3 +130,27 @@ def test_silent_clients_block_nobody() -> None:
             assert other.execute("SELECT 1").fetchone() == (1,)
         assert session.rows_sent < 20_000
         assert greedy.answer().count(b"D") == 20_000
+
+
+def test_one_user_leaves_threads_to_others() -> None:
+    """All but one user's statements wait for a thread of that user's share; logins wait for none."""
+    with serving(limits=Limits(workers=4)) as running, ExitStack() as stack:
+        clients = [stack.enter_context(Raw(running.port)) for _ in range(8)]
+        for client in clients:
+            client.login()
+            client.query("SLEEP")
+        assert wait_for(lambda: sum(s.sleeping.is_set() for s in running.sessions) == 2)
+        with psycopg.connect(running.dsn(user="bob", password="staple")) as other:
+            assert other.execute("SELECT 1").fetchone() == (1,)
+        assert sum(s.sleeping.is_set() for s in running.sessions) == 2
+        for _ in range(4):
+            asleep = [s for s in running.sessions if s.sleeping.is_set()]
+            for session in asleep:
+                session.cancel()
+            assert wait_for(partial(_all_awake, asleep))
+            time.sleep(0.1)
+        assert not running.server._workers._shares
+
+
+def _all_awake(sessions: list[FakeSession]) -> bool:
+    return not any(session.sleeping.is_set() for session in sessions)

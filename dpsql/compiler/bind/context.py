@@ -19,6 +19,7 @@ from dpsql.compiler.bind.instead import INSTEAD, INSTEAD_OF, TOTAL
 from dpsql.compiler.bind.numbers import cast_number, common_type, family
 from dpsql.compiler.bind.scope import Field
 from dpsql.compiler.clock import of_word
+from dpsql.compiler.fuel import spend
 from dpsql.compiler.parse import refuse, unwrap, written
 from dpsql.errors import TOO_COMPLEX, TYPE_MISMATCH, UNDEFINED_FUNCTION, Rejected
 from dpsql.types import BOOL, NUMERIC, TEXT, Kind, SqlType
@@ -68,6 +69,7 @@ FUNCTIONS: dict[str, Rule] = {}
 
 def bind(node: exp.Expr, context: Context) -> Expr:
     """The algebra's form of a scalar expression."""
+    spend(20)
     if next(context.bound) >= MOST_BOUND:
         hint = "Use fewer nested expressions."
         raise Rejected("The statement is too complex.", sqlstate=TOO_COMPLEX, hint=hint)

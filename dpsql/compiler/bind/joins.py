@@ -29,6 +29,7 @@ from dpsql.compiler.algebra import (
 )
 from dpsql.compiler.bind.scope import Field, Source
 from dpsql.compiler.bind.units import attach_path, equality
+from dpsql.compiler.fuel import spend
 from dpsql.errors import NOT_SUPPORTED, Rejected
 from dpsql.policy.model import UnitPath
 from dpsql.policy.schema import Schema
@@ -132,6 +133,7 @@ def equated(conditions: Iterable[Expr], mine: frozenset[str], theirs: frozenset[
     """Pairs of equated columns, (mine, theirs), where the backend compares them exactly."""
     pairs = []
     for condition in conditions:
+        spend()
         match condition:
             case Call(op="eq", args=(Col() as a, Col() as b)) if _exact(a.type, b.type):
                 if a.name in mine and b.name in theirs:
@@ -171,17 +173,21 @@ def _resolve_paths(sources: list[Source], known: tuple[Expr, ...], numbers: Numb
     done: dict[int, Source] = {i: s for i, s in enumerate(sources) if s.path is None}
     waiting = [i for i, s in enumerate(sources) if s.path is not None]
     while waiting:
-        ready = [(i, p) for i in waiting for p, parent in done.items() if _path_link(sources[i], parent, known)]
-        linked = [(i, p) for i in waiting for p in waiting if p != i and _path_link(sources[i], sources[p], known)]
-        if ready:
-            child, parent = ready[0]
+        links = ((i, p) for i in waiting for p, parent in done.items() if _path_link(sources[i], parent, known))
+        ready = next(links, None)
+        if ready is not None:
+            child, parent = ready
             done[child] = replace(sources[child], unit=done[parent].unit, units=done[parent].units, path=None)
         else:
-            heads = [i for i in waiting if i not in {c for c, _ in linked}] or waiting
-            child = heads[0]
+            child = next((i for i in waiting if not _linked(i, waiting, sources, known)), waiting[0])
             done[child] = numbers.with_unit(sources[child])
         waiting.remove(child)
     return [done[i] for i in range(len(sources))]
+
+
+def _linked(child: int, waiting: list[int], sources: list[Source], known: tuple[Expr, ...]) -> bool:
+    """Whether a parent of the child waits for its own unit."""
+    return any(p != child and _path_link(sources[child], sources[p], known) for p in waiting)
 
 
 def _tied(source: Source, outer: Source, known: tuple[Expr, ...], schema: Schema) -> Source:

@@ -13,6 +13,7 @@ from functools import partial
 from sqlglot import exp
 
 from dpsql.compiler.algebra import Col, Domain, Expr, Lit, Node
+from dpsql.compiler.fuel import spend
 from dpsql.compiler.parse import name_of, refuse
 from dpsql.compiler.problems import FollowUp, Problems
 from dpsql.compiler.suggest import quoted
@@ -72,6 +73,7 @@ def resolve(column: exp.Column, fields: tuple[Field, ...], outer: tuple[Field, .
     A name that is not among `fields` is looked for in the query outside, as SQL does for correlated subqueries.
     """
     name, qualifier = name_of(column.this), name_of(column.args.get("table"))
+    spend(len(fields) // 8)
     found = [f for f in fields if f.name == name and (f.qualifier == qualifier if qualifier else not f.merged)]
     distinct = list(dict.fromkeys(f.expr for f in found))
     if len(distinct) == 1:

@@ -11,6 +11,7 @@ from itertools import product
 from math import prod
 
 from dpsql.compiler.algebra import Call, Domain, Expr, Lit, Op
+from dpsql.compiler.fuel import spend
 from dpsql.compiler.keys import Released, key_domain
 from dpsql.types import TEXT, Value
 
@@ -26,6 +27,7 @@ def finite(expr: Expr) -> tuple[Value, ...] | None:
     domain = key_domain(expr, MOST_VALUES)
     if domain is None or isinstance(domain.of, Released):
         return None
+    spend(2 * domain.size)
     return tuple(domain.value(i, expr.type) for i in range(domain.size - domain.nullable))
 
 
@@ -42,6 +44,7 @@ def mapped(parts: tuple[Expr, ...], compute: Callable[..., Value]) -> tuple[Valu
     found: dict[Value, None] = {}
     size = 0
     for chosen in product(*choices):
+        spend(2)
         made = compute(*chosen)
         size += len(made) if isinstance(made, str) else 0
         if size > MOST_TEXT:

@@ -25,6 +25,7 @@ from dpsql.compiler.emit.moments import moment, plain
 from dpsql.compiler.emit.numbers import number_call
 from dpsql.compiler.emit.parsed import parsed
 from dpsql.compiler.emit.text import text_function
+from dpsql.compiler.fuel import spend
 from dpsql.errors import TOO_COMPLEX, Failed, Rejected
 from dpsql.types import Kind, Relation, SqlType, Value
 
@@ -104,6 +105,7 @@ class Emitter:
 
     def condition(self, expr: Expr) -> str:
         """A boolean expression."""
+        spend(5)
         match expr:
             case Call(op="and" | "or", args=args):
                 word = " AND " if expr.op == "and" else " OR "
@@ -162,6 +164,7 @@ class Emitter:
 
     def value(self, expr: Expr) -> str:
         """An expression in its own type; numbers that take part in arithmetic as `number` gives them."""
+        spend(5)
         match expr:
             case Col(name=name):
                 return quote(name)

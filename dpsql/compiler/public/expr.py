@@ -8,6 +8,7 @@ from decimal import Decimal
 
 from sqlglot import exp
 
+from dpsql.compiler.fuel import spend
 from dpsql.compiler.public import conditions, temporal
 from dpsql.compiler.public.aggregates import aggregate_call, aggregate_name, ordered_set_call
 from dpsql.compiler.public.coerce import cast, interval_constant, numeric_constant, unify
@@ -38,6 +39,7 @@ Maker = Callable[[exp.Expr, Scope], Term]
 
 def expression(node: exp.Expr, scope: Scope) -> Term:
     """The term of any expression."""
+    spend(20)
     maker = _MAKERS.get(type(node), _call)
     return keyed(maker(node, scope), scope)
 

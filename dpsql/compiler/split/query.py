@@ -23,7 +23,7 @@ from dpsql.compiler.refused import unknown_source
 from dpsql.compiler.split.private import private_select, what_else
 from dpsql.compiler.split.released import as_source, constants, subqueries
 from dpsql.compiler.split.sources import item_of
-from dpsql.compiler.split.state import CommonTable, Names, Result, Split, count
+from dpsql.compiler.split.state import CommonTable, Names, Result, Split, count, few
 from dpsql.errors import SYNTAX
 
 
@@ -115,6 +115,7 @@ def _select(
         raise refuse("a SELECT without columns is not supported", select, sqlstate=SYNTAX, hint="Name a column.")
     first = select.args.get("from_")
     joins = select.args.get("joins") or []
+    few(joins)
     if first is None and joins:
         raise refuse("JOIN without FROM", joins[0], sqlstate=SYNTAX, hint="Write SELECT ... FROM a JOIN b ON ...")
     if select.args.get("laterals"):

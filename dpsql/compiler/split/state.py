@@ -18,6 +18,7 @@ from dpsql.compiler.bind.joins import Numbers
 from dpsql.compiler.bind.measured import Room
 from dpsql.compiler.bind.scope import Source
 from dpsql.compiler.cautions import Doubts
+from dpsql.compiler.parse import refuse
 from dpsql.compiler.public import Remainder
 from dpsql.errors import TOO_COMPLEX, Rejected
 from dpsql.policy.schema import Schema
@@ -82,6 +83,17 @@ class Split:
 
 MAX_QUERIES = 300
 """Each use of a WITH name counts: names that use others twice would double with every step."""
+
+
+MAX_TABLES = 64
+"""In one FROM: each is looked at with each other."""
+
+
+def few(joined: list[exp.Expr]) -> None:
+    """Refuses to join more tables than are looked at."""
+    if len(joined) >= MAX_TABLES:
+        hint = "Join fewer, or combine them with UNION ALL."
+        raise refuse(f"FROM has more than {MAX_TABLES} tables", joined[-1], sqlstate=TOO_COMPLEX, hint=hint)
 
 
 def count(queries: int, state: Split) -> None:
