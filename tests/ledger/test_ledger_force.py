@@ -42,7 +42,7 @@ def second(first: Path, *edits: tuple[str, str]) -> Iterator[tuple[int, int, Pat
 def cheaply(port: int) -> psycopg.Connection[tuple[object, ...]]:
     """A client whose statements hardly cost anything."""
     made = connected(port, "bob")
-    made.execute("SET dpsql.epsilon = 0.001")
+    made.execute("SET dpsql.epsilon = 0.01")
     return made
 
 
