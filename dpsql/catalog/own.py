@@ -6,18 +6,12 @@ rows of literals in it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from decimal import Decimal
 
 from sqlglot import exp
 
-from dpsql.catalog import comments
 from dpsql.catalog.snapshot import OWN_SCHEMA, CatalogColumn, CatalogRelation
-from dpsql.policy.schema import Schema, SchemaTable
 from dpsql.types import Kind, Relation, SqlType, Value
-
-MOST_VALUES = 50
-"""More are cut off in `value_list`, with `...` at its end: psql shows every row as wide as the widest."""
 
 _TEXT, _BOOL = 25, 16
 _OID = 16_383
@@ -44,36 +38,6 @@ COLUMNS = CatalogRelation(
         )
     ),
 )
-
-
-def column_rows(schema: Schema, tables: tuple[SchemaTable, ...]) -> Iterator[Mapping[str, object]]:
-    """One row for each column that statements may name."""
-    for table in tables:
-        for column in table.columns:
-            yield {
-                "table_name": table.name,
-                "column_name": column.name,
-                "data_type": str(column.type),
-                "is_public": table.public,
-                "is_unit": column.name == table.unit,
-                "lower": _shown(column.lower),
-                "upper": _shown(column.upper),
-                "value_list": _listed(column.values),
-                "can_be_null": column.nullable,
-                "refers_to": None if column.references is None else ".".join(column.references),
-                "comment": comments.of_column(schema, table, column),
-            }
-
-
-def _listed(values: tuple[Value, ...] | None) -> str | None:
-    if values is None:
-        return None
-    shown = [str(value) for value in values[:MOST_VALUES]]
-    return ", ".join(shown if len(values) <= MOST_VALUES else [*shown, "..."])
-
-
-def _shown(value: Value) -> str | None:
-    return None if value is None else str(value)
 
 
 # --- relations as literals -----------------------------------------------------------------------------------------

@@ -10,13 +10,15 @@ import zlib
 from collections.abc import Iterator, Mapping
 from functools import cache
 
-from dpsql.catalog import comments, own
+from dpsql.catalog import own
 from dpsql.catalog.information import information_rows
 from dpsql.catalog.shape import Key, Reference, View, keys, references, views, visible
 from dpsql.catalog.snapshot import INFORMATION_SCHEMA, OWN_SCHEMA, PG_CATALOG, snapshot, types_by_oid
 from dpsql.pgwire import values as wire
 from dpsql.pgwire.parameters import FIXED, PRESET
 from dpsql.policy.schema import Schema, SchemaTable
+from dpsql.public import comments
+from dpsql.public.declared import column_rows
 
 Row = Mapping[str, object]
 Rows = dict[tuple[str, str], list[Row]]
@@ -64,7 +66,7 @@ def rows_for(schema: Schema, user: str) -> Rows:
         *(_reference_rows(reference) for reference in references(tables)),
         *(_view_rows(view) for view in shown),
         information_rows(database, tables, shown),
-        ((f"{OWN_SCHEMA}.columns", row) for row in own.column_rows(schema, tables)),
+        ((f"{OWN_SCHEMA}.columns", row) for row in column_rows(schema, tables)),
     )
     for part in parts:
         for relation, row in part:

@@ -11,10 +11,9 @@ from pathlib import Path
 import pytest
 from catalog_fakes import CONTEXT, SCHEMA, rows
 
-from dpsql.catalog import comments, routing
+from dpsql.catalog import routing
 from dpsql.catalog.catalog import Catalog, Catalogs
 from dpsql.catalog.functions import DEFINITIONS
-from dpsql.catalog.own import MOST_VALUES, column_rows
 from dpsql.catalog.routing import Route
 from dpsql.catalog.rows import oid_of, rows_for, table_oid
 from dpsql.catalog.snapshot import snapshot
@@ -24,6 +23,8 @@ from dpsql.errors import Rejected
 from dpsql.pgwire import values as wire
 from dpsql.policy.model import User
 from dpsql.policy.schema import SchemaColumn, SchemaTable
+from dpsql.public import comments
+from dpsql.public.declared import MOST_VALUES, column_rows
 from dpsql.types import BOOL, INT8, NUMERIC, TEXT, Column, Interval, Kind, Relation, SqlType
 
 TRACES = Path(__file__).with_name("client_queries.sql")

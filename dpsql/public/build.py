@@ -1,0 +1,135 @@
+"""Fills a Postgres with a policy's public half: walls first, then databases, tables, rows, keys, views.
+
+Decides the order, and what may be left out where Postgres refuses it: a key or a view is shown or not, a wall or a
+right is never skipped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import psycopg
+from psycopg import Connection
+from psycopg.rows import TupleRow
+from psycopg.sql import SQL
+
+from dpsql.policy.schema import Schema
+from dpsql.public import shadow, walls
+from dpsql.public.groups import Group, role_of
+from dpsql.public.load import PublicRows, copy_rows
+from dpsql.public.shadow import quoted
+
+FOR_ALL = "template1"
+
+
+def fill(address: str, schema: Schema, found: tuple[Group, ...], rows: PublicRows) -> None:
+    """Into a Postgres that has just been made; `address` is a connection string without a database."""
+    with _connected(address, FOR_ALL) as connection:
+        with connection.transaction():
+            _run(connection, *walls.wall_ddl())
+        _run(connection, f"REVOKE ALL ON DATABASE {FOR_ALL}, postgres FROM PUBLIC")
+        for user in schema.policy.users:
+            _run(connection, walls.role_ddl(role_of(user)))
+        for group in found:
+            _database(connection, group)
+        _run(connection, "DROP DATABASE postgres")
+    for group in found:
+        with _connected(address, group.database) as connection:
+            fill_database(connection, schema, group, rows)
+            _run(connection, "CHECKPOINT")
+
+
+def _database(connection: Connection[TupleRow], group: Group) -> None:
+    path = ", ".join(quoted(name) for name in shadow.search_path(group.tables))
+    _run(
+        connection,
+        f"CREATE DATABASE {quoted(group.database)}",
+        f"ALTER DATABASE {quoted(group.database)} SET search_path = {path}",
+        *walls.database_ddl(group.database, tuple(role_of(user) for user in group.users)),
+    )
+
+
+def fill_database(connection: Connection[TupleRow], schema: Schema, group: Group, rows: PublicRows) -> None:
+    """One database: all or nothing, so that rows need no log."""
+    with connection.transaction():
+        if group.database != schema.policy.dataset:
+            _run(connection, *walls.named(group.database, schema.policy.dataset))
+        _run(connection, *shadow.shadow_ddl(schema, group.tables))
+        for table in group.tables:
+            if table.public:
+                copy_rows(connection, table, rows)
+        for line in shadow.key_ddl(group.tables):
+            _try(connection, line)
+        _views(connection, group)
+        _run(connection, "ANALYZE", *shadow.estimates(schema, group.tables))
+
+
+def _views(connection: Connection[TupleRow], group: Group) -> None:
+    """A view may read others, in any order; what Postgres refuses gets its columns alone."""
+    waiting = list(group.views)
+    while waiting:
+        left = []
+        for view in waiting:
+            text, _ = shadow.view_ddl(view, group.tables)
+            if text is None or not _try(connection, text):
+                left.append(view)
+        if len(left) == len(waiting):
+            for view in left:
+                _try(connection, shadow.view_ddl(view, group.tables)[1])
+            break
+        waiting = left
+    for view in group.views:
+        _try(connection, f"GRANT REFERENCES ON {quoted(shadow.DEFAULT)}.{quoted(view.name)} TO PUBLIC")
+    _run(connection, _READABLE)
+
+
+_READABLE = """
+DO $do$
+DECLARE
+  view regclass;
+BEGIN
+  FOR view IN
+    WITH RECURSIVE reads (view, relation) AS (
+      SELECT c.oid, d.refobjid FROM pg_catalog.pg_class c
+      JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace AND n.nspname = 'public'
+      JOIN pg_catalog.pg_rewrite r ON r.ev_class = c.oid
+      JOIN pg_catalog.pg_depend d ON d.classid = 'pg_catalog.pg_rewrite'::regclass AND d.objid = r.oid
+        AND d.refclassid = 'pg_catalog.pg_class'::regclass AND d.refobjid <> c.oid
+      WHERE c.relkind = 'v'
+      UNION
+      SELECT v.view, d.refobjid FROM reads v
+      JOIN pg_catalog.pg_rewrite r ON r.ev_class = v.relation
+      JOIN pg_catalog.pg_depend d ON d.classid = 'pg_catalog.pg_rewrite'::regclass AND d.objid = r.oid
+        AND d.refclassid = 'pg_catalog.pg_class'::regclass AND d.refobjid <> v.relation
+    )
+    SELECT v.view FROM reads v JOIN pg_catalog.pg_class c ON c.oid = v.relation
+    GROUP BY v.view
+    HAVING bool_and(c.relkind = 'v' OR pg_catalog.has_table_privilege('public', c.oid, 'SELECT'))
+       AND bool_or(c.relkind <> 'v')
+  LOOP
+    EXECUTE format('GRANT SELECT ON %s TO PUBLIC', view);
+  END LOOP;
+END $do$
+"""
+"""A view may be read where all tables below it may; one that reads nothing stands for one that Postgres refused."""
+
+
+@contextmanager
+def _connected(address: str, database: str) -> Iterator[Connection[TupleRow]]:
+    with psycopg.connect(address, dbname=database, autocommit=True) as connection:
+        yield connection
+
+
+def _run(connection: Connection[TupleRow], *lines: str) -> None:
+    for line in lines:
+        connection.execute(SQL(line))  # made of quoted names and literals only
+
+
+def _try(connection: Connection[TupleRow], line: str) -> bool:
+    try:
+        with connection.transaction():
+            _run(connection, line)
+    except psycopg.Error:
+        return False
+    return True
