@@ -101,6 +101,8 @@ def _mapping(node: MappingNode, path: Path, reader: _Reader) -> Data:
 
 def _scalar(node: ScalarNode, path: Path, reader: _Reader) -> Data:
     text = str(node.value)
+    if node.style == ">":
+        text = text.replace("\a", "")  # where the library remembers that lines were folded
     tag = str(node.tag)
     if text == DECIDE and node.style is None:
         reader.problems.undecided.append(path)

@@ -103,6 +103,11 @@ def test_paths_and_exact_numbers_are_typed() -> None:
     assert items.columns["weight"].upper == 1000.0
 
 
+def test_folded_text_is_one_line() -> None:
+    folded = _with("adults: SELECT * FROM customer WHERE", "adults: >-\n    SELECT *\n    FROM customer\n    WHERE")
+    assert _load(folded).views == _load(GOOD).views
+
+
 def test_roles_users_and_server_are_typed() -> None:
     policy = _load(GOOD)
     assert policy.roles["analyst"].window == "month"
