@@ -60,12 +60,17 @@ class Domain:
 
 @dataclass(frozen=True, slots=True)
 class Col:
-    """A column of the relation below, by its unique name in the release. `origin`: the declared column it is."""
+    """A column of the relation below, by its unique name in the release. `origin`: the declared column it is.
+
+    `row`: which row of that column's table it is read from. Two columns of one relation that share it come from one
+    stored row; a table that is joined twice gives two, and the row of a group is another than those it was made from.
+    """
 
     name: str
     type: SqlType
     domain: Domain = field(default=Domain(), compare=False)
     origin: tuple[str, str] | None = field(default=None, compare=False)
+    row: str | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from decimal import Decimal, InvalidOperation, localcontext
 from dpsql.policy.model import ColumnPolicy, Policy, Table, UnitPath
 from dpsql.policy.problems import Path, Problems, did_you_mean
 from dpsql.policy.schema import Schema, SchemaColumn, SchemaTable
-from dpsql.policy.values import family
+from dpsql.policy.values import compared_exactly, family
 from dpsql.types import DATE, INT8, TEXT, UUID_TYPE, Kind, Relation, SqlType, TableFacts, Value
 
 MOST_VALUES = 10_000
@@ -254,7 +254,24 @@ def _check_path(name: str, table: Table, tables: Mapping[str, SchemaTable], agai
         what = f"leads to {parent.name} ({columns}), which is not known to be unique"
         against.problems.add(path, what, _UNIQUE_FIX)
     for child_name, parent_name in table.unit.on.items():
-        _check_family(tables[name], child_name, parent, parent_name, path, against)
+        _check_exact(tables[name], child_name, parent, parent_name, path, against)
+
+
+def _check_exact(
+    child: SchemaTable, child_name: str, parent: SchemaTable, parent_name: str, path: Path, against: _Against
+) -> None:
+    """A child must not meet two parents: its column is compared no more coarsely than the parent's key was verified."""
+    pair = child.column(child_name), parent.column(parent_name)
+    if pair[0] is None or pair[1] is None or compared_exactly(pair[0].type, pair[1].type):
+        return
+    what = f"compares {child_name} ({pair[0].type}) with {parent.name}.{parent_name} ({pair[1].type})"
+    if pair[0].type == pair[1].type:
+        what += ", a type in which different stored values can be taken for equal"
+        fix = "store both as integer, numeric, text, uuid, date or timestamp without time zone"
+    else:
+        what += ", and values of two types are not compared exactly"
+        fix = "give both columns one type in the backend"
+    against.problems.add(path, what, fix)
 
 
 def _check_references(name: str, table: Table, tables: Mapping[str, SchemaTable], against: _Against) -> None:

@@ -48,6 +48,7 @@ TYPE_NAMES: dict[str, Kind] = {
 _NUMERIC = re.compile(r"(?:numeric|decimal)\(([0-9]{1,3})(?:,([0-9]{1,3}))?\)")
 _INTEGERS = frozenset({Kind.INT2, Kind.INT4, Kind.INT8})
 _FLOATS = frozenset({Kind.FLOAT4, Kind.FLOAT8})
+_EXACT = frozenset({Kind.NUMERIC, Kind.TEXT, Kind.UUID, Kind.DATE, Kind.BOOL, Kind.TIMESTAMP})
 
 MAX_MAGNITUDE = Decimal("1e100")
 """Bounds beyond it are refused: squares and products of values must stay finite in double precision."""
@@ -75,6 +76,15 @@ def family(of: SqlType) -> str:
     if of.kind in _FLOATS:
         return "double"
     return "numeric" if of.kind is Kind.NUMERIC else of.kind.value
+
+
+def compared_exactly(a: SqlType, b: SqlType) -> bool:
+    """Whether values of these types compare equal only where they are: what is unique stored is unique compared.
+
+    Not so for numbers of two types, which may be compared as doubles, dates with timestamps (clamped), timestamps with
+    time zone (read as local ones, twice the same at the end of summer) and floats (NaN, and zero with two signs).
+    """
+    return (a.is_integer and b.is_integer) or (a == b and a.kind in _EXACT)
 
 
 def typed(value: object, of: SqlType, timezone: ZoneInfo) -> Value:

@@ -51,7 +51,6 @@ def bind_from(
     where: exp.Expr | None,
     make: MakeContext,
     numbers: Numbers,
-    outer: Source | None = None,
 ) -> Source:
     """All of FROM, filtered by WHERE. Fields come narrowed by what the conditions say of them."""
     groups = [Group([first])]
@@ -64,7 +63,7 @@ def bind_from(
     conditions = list(whole.conditions)
     plain, nested = _parts(where)
     conditions += together(partial(bind_condition, part, make(whole.fields, None)) for part in plain)
-    made = _joined_all(whole.sources, conditions, numbers, outer, [join for join, _ in joined])
+    made = _joined_all(whole.sources, conditions, numbers, [join for join, _ in joined])
     source = _narrowed(made, conditions)
     source = replace(source, preserved=source.preserved or any(g.preserved for g in groups))
     if not nested:
@@ -76,12 +75,10 @@ def bind_from(
     return replace(source, node=Filter(source.node, conjunction(tuple(late))))
 
 
-def _joined_all(
-    sources: list[Source], conditions: list[Expr], numbers: Numbers, outer: Source | None, places: list[exp.Join]
-) -> Source:
+def _joined_all(sources: list[Source], conditions: list[Expr], numbers: Numbers, places: list[exp.Join]) -> Source:
     """The inner join of everything; a refusal points at the first join."""
     try:
-        return joins.combine(sources, conditions, numbers, outer)
+        return joins.combine(sources, conditions, numbers)
     except Rejected as error:
         if error.position is not None or not places:
             raise

@@ -1,11 +1,12 @@
 """Joins: several sources become one, with the proof that every row still belongs to exactly one unit.
 
 The argument (DESIGN.md section 3): private rows may meet private rows only of the same unit. That holds where the
-condition equates the unit columns, or where a child meets its parent along a declared path whose parent key is verified
-unique. In both cases the emitted SQL carries `l.unit = r.unit` (or the shared unit column), so the result is a private
-relation whatever the data holds. One side must have at most one row per join key and unit: otherwise a unit's rows
-could multiply to any size, which would be a time and memory oracle. Public rows may multiply private ones freely:
-contributions are bounded after the join.
+condition equates the unit columns, or where a child meets one row of its parent along a declared path whose parent key
+is verified unique (`proofs`). In both cases the emitted SQL carries the proof: `l.unit = r.unit` where both sides have
+a unit of their own, else the path's equalities with that one row, whose unit the child has by the policy's own words.
+So the result is a private relation whatever the data holds. One side must have at most one row per join key and unit:
+otherwise a unit's rows could multiply to any size, which would be a time and memory oracle. Public rows may multiply
+private ones freely: contributions are bounded after the join.
 """
 
 from __future__ import annotations
@@ -27,15 +28,11 @@ from dpsql.compiler.algebra import (
     conjunction,
     outputs,
 )
+from dpsql.compiler.bind.proofs import equated, meeting, same_unit
 from dpsql.compiler.bind.scope import Field, Source
 from dpsql.compiler.bind.units import attach_path, equality
-from dpsql.compiler.fuel import spend
 from dpsql.errors import NOT_SUPPORTED, Rejected
-from dpsql.policy.model import UnitPath
 from dpsql.policy.schema import Schema
-from dpsql.types import Kind, SqlType
-
-Origin = tuple[str, str] | None
 
 
 @dataclass(slots=True)
@@ -54,15 +51,11 @@ class Numbers:
         return resolved
 
 
-def combine(sources: list[Source], conditions: Iterable[Expr], numbers: Numbers, outer: Source | None = None) -> Source:
-    """The inner join of all sources under all conditions (those of ON and WHERE alike).
-
-    `outer`: the rows outside a subquery, whose unit a child takes where the conditions prove that it is the same.
-    """
+def combine(sources: list[Source], conditions: Iterable[Expr], numbers: Numbers) -> Source:
+    """The inner join of all sources under all conditions (those of ON and WHERE alike)."""
     known = conjunction(tuple(conditions))
-    if outer is not None:
-        sources = [_tied(s, outer, known, numbers.schema) for s in sources]
-    resolved = _resolve_paths(sources, known, numbers)
+    resolved, proof = _resolve_paths(sources, known, numbers)
+    known = _carrying(known, proof)
     private = [s for s in resolved if s.private]
     public = [s for s in resolved if not s.private]
     if not private:
@@ -83,10 +76,10 @@ def left_join(left: Source, right: Source, conditions: tuple[Expr, ...], numbers
     known = conjunction(conditions)
     left = numbers.with_unit(left) if left.private else left
     right = _columns_only(right, numbers)
-    if right.path is not None and not _path_link(right, left, known):
-        right = numbers.with_unit(right)
-    elif right.path is not None:
-        right = replace(right, unit=left.unit, units=left.units, path=None)
+    if right.path is not None:
+        proof = _path_link(right, left, known)
+        known = _carrying(known, proof)
+        right = _child_of(left, right) if proof else numbers.with_unit(right)
     if right.private:
         if not _connected(left, right, known, numbers.schema):
             raise _not_connected(left, right, numbers.schema)
@@ -129,75 +122,54 @@ def _equalities(known: Iterable[Expr], left: Source, right: Source) -> list[tupl
     return equated(known, _names(left), _names(right))
 
 
-def equated(conditions: Iterable[Expr], mine: frozenset[str], theirs: frozenset[str]) -> list[tuple[Col, Col]]:
-    """Pairs of equated columns, (mine, theirs), where the backend compares them exactly."""
-    pairs = []
-    for condition in conditions:
-        spend()
-        match condition:
-            case Call(op="eq", args=(Col() as a, Col() as b)) if _exact(a.type, b.type):
-                if a.name in mine and b.name in theirs:
-                    pairs.append((a, b))
-                elif b.name in mine and a.name in theirs:
-                    pairs.append((b, a))
-    return pairs
-
-
-def _exact(a: SqlType, b: SqlType) -> bool:
-    """Whether unequal values never compare equal, so that what is unique in a table is unique under the join.
-
-    Not so for numbers of two types (compared as doubles), dates with timestamps (clamped), timestamps with time zone
-    (read as local ones, twice the same at the end of summer) and floats (NaN).
-    """
-    kinds = (Kind.TEXT, Kind.UUID, Kind.DATE, Kind.BOOL, Kind.TIMESTAMP)
-    fixed = a.kind is Kind.NUMERIC and a.precision is not None
-    return (a.is_integer and b.is_integer) or (a == b and (a.kind in kinds or fixed))
-
-
 def _names(source: Source) -> frozenset[str]:
     names = frozenset(col.name for f in source.fields for col in columns_of(f.expr))
     return names | {source.unit.name} if source.unit is not None else names
 
 
-def _path_link(child: Source, parent: Source, known: tuple[Expr, ...]) -> bool:
-    """The conditions join the child to the parent on all columns of the declared path."""
+def _path_link(child: Source, parent: Source, known: tuple[Expr, ...]) -> tuple[Call, ...]:
+    """The declared path of a child to one row of the parent, where the conditions join them on all of it."""
     if child.path is None:
-        return False
-    wanted = {((child.tables[0], a), (child.path.through, b)) for a, b in child.path.on.items()}
-    found = {(a.origin, b.origin) for a, b in _equalities(known, child, parent)}
-    return wanted <= found
+        return ()
+    return tuple(equality(a, b) for a, b in meeting(_equalities(known, child, parent), child.tables[0], child.path))
 
 
-def _resolve_paths(sources: list[Source], known: tuple[Expr, ...], numbers: Numbers) -> list[Source]:
-    """Gives every private source its unit: from the parent that the statement joins, else from an added path."""
+def _carrying(known: tuple[Expr, ...], proof: Iterable[Call]) -> tuple[Expr, ...]:
+    """The conditions and the proof, where they do not say it already."""
+    said = {canonical(c) for c in known}
+    return conjunction((*known, *(c for c in proof if canonical(replace(c, args=c.args[::-1])) not in said)))
+
+
+def _child_of(parent: Source, child: Source) -> Source:
+    """A child whose unit is that of the parent's row which it is joined with."""
+    return replace(child, unit=parent.unit, units=parent.units, path=None)
+
+
+def _resolve_paths(sources: list[Source], known: tuple[Expr, ...], numbers: Numbers) -> tuple[list[Source], list[Call]]:
+    """Gives every private source its unit: from the parent that the statement joins, else from an added path.
+
+    With the conditions by which children meet their parents: the proof, for the SQL to carry.
+    """
     done: dict[int, Source] = {i: s for i, s in enumerate(sources) if s.path is None}
     waiting = [i for i, s in enumerate(sources) if s.path is not None]
+    proof: list[Call] = []
     while waiting:
         links = ((i, p) for i in waiting for p, parent in done.items() if _path_link(sources[i], parent, known))
         ready = next(links, None)
         if ready is not None:
             child, parent = ready
-            done[child] = replace(sources[child], unit=done[parent].unit, units=done[parent].units, path=None)
+            proof += _path_link(sources[child], done[parent], known)
+            done[child] = _child_of(done[parent], sources[child])
         else:
             child = next((i for i in waiting if not _linked(i, waiting, sources, known)), waiting[0])
             done[child] = numbers.with_unit(sources[child])
         waiting.remove(child)
-    return [done[i] for i in range(len(sources))]
+    return [done[i] for i in range(len(sources))], proof
 
 
 def _linked(child: int, waiting: list[int], sources: list[Source], known: tuple[Expr, ...]) -> bool:
     """Whether a parent of the child waits for its own unit."""
     return any(p != child and _path_link(sources[child], sources[p], known) for p in waiting)
-
-
-def _tied(source: Source, outer: Source, known: tuple[Expr, ...], schema: Schema) -> Source:
-    """A child that meets its parent, or another child of it, in the query outside: no path need be added."""
-    if source.path is None or outer.unit is None:
-        return source
-    pairs = _equalities(known, outer, source)
-    if not same_unit(pairs, frozenset(), frozenset(), schema):
-        return source
-    return replace(source, unit=outer.unit, units=outer.units, path=None)
 
 
 def _owns_unit(source: Source) -> bool:
@@ -208,33 +180,10 @@ def _owns_unit(source: Source) -> bool:
 def _connected(left: Source, right: Source, known: tuple[Expr, ...], schema: Schema) -> bool:
     """The conditions equate the units of both sides, or follow a declared path between them."""
     assert right.unit is not None
+    pairs = _equalities(known, left, right)
     if not _owns_unit(right):
-        return right.unit.name in outputs(left.node)
-    return same_unit(_equalities(known, left, right), left.units, right.units, schema)
-
-
-def same_unit(pairs: list[tuple[Col, Col]], left: frozenset[str], right: frozenset[str], schema: Schema) -> bool:
-    """Whether equated columns prove that two rows belong to one unit.
-
-    Either the unit columns themselves are equal, or all columns of a declared path meet: a child's with its parent's
-    verified key, or those of two children of the same parent.
-    """
-    if any(a.name in left and b.name in right for a, b in pairs):
-        return True
-    found: set[tuple[Origin, Origin]] = {
-        (a.origin, b.origin) for a, b in pairs if a.origin is not None and b.origin is not None
-    }
-    tables = {origin[0] for pair in found for origin in pair if origin is not None}
-    return any(_follows(found, name, schema) for name in tables)
-
-
-def _follows(found: set[tuple[Origin, Origin]], child: str, schema: Schema) -> bool:
-    table = schema.tables.get(child)
-    if table is None or not isinstance(table.unit, UnitPath):
-        return False
-    up = {((child, a), (table.unit.through, b)) for a, b in table.unit.on.items()}
-    beside = {((child, a), (child, a)) for a in table.unit.on}
-    return up <= found or {(b, a) for a, b in up} <= found or beside <= found
+        return bool(pairs) and right.unit.name in outputs(left.node)
+    return same_unit(pairs, left.units, right.units, schema)
 
 
 def _not_connected(left: Source, right: Source, schema: Schema) -> Rejected:

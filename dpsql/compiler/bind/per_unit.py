@@ -117,16 +117,20 @@ class _Grouped:
         self.number = numbers.take()
         self.context = replace(context, aggregate=self._aggregate)
         assert source.unit is not None
-        self.unit = Col(f"g{self.number}_u", source.unit.type, source.unit.domain, source.unit.origin)
+        self.unit = self._key("u", source.unit)
         self.keys: dict[str, tuple[Col, Expr]] = {canonical(source.unit): (self.unit, source.unit)}
         for key in keys:
             text = canonical(key)
             if text not in self.keys:
-                origin = key.origin if isinstance(key, Col) else None
-                self.keys[text] = (Col(f"g{self.number}_k{len(self.keys)}", key.type, key.domain, origin), key)
+                self.keys[text] = (self._key(f"k{len(self.keys)}", key), key)
         for name in source.units:
             self.keys.setdefault(name, (self.unit, source.unit))
         self.parts: dict[str, tuple[Col, Part]] = {}
+
+    def _key(self, name: str, key: Expr) -> Col:
+        """A key's column: of rows that were one row below, all of a group's rows have the same values."""
+        origin, row = (key.origin, key.row) if isinstance(key, Col) else (None, None)
+        return Col(f"g{self.number}_{name}", key.type, key.domain, origin, row and f"g{self.number}.{row}")
 
     def build(self, select: exp.Select) -> Source:
         problems = Problems()

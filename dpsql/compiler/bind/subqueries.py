@@ -2,9 +2,10 @@
 
 The argument: a condition on a private row may read other private rows of the same unit only; then removing another unit
 never changes it, and every filtered row is still a function of its own unit's data. So a private subquery is accepted
-only where its conditions prove equal units (`joins.same_unit`), and the emitted EXISTS carries `outer.unit =
-inner.unit`. IN is true where EXISTS with `(l = r) IS TRUE`, NULL where else EXISTS with `(l = r) IS NOT FALSE`, and
-false elsewhere, within the unit: SQL's own NOT IN would look at other units' NULLs. Public subqueries need no proof.
+only where its conditions prove equal units (`proofs.same_unit`), and the emitted EXISTS always carries `outer.unit =
+inner.unit`, a child's over its declared path. IN is true where EXISTS with `(l = r) IS TRUE`, NULL where else EXISTS
+with `(l = r) IS NOT FALSE`, and false elsewhere, within the unit: SQL's own NOT IN would look at other units' NULLs.
+Public subqueries need no proof.
 """
 
 from __future__ import annotations
@@ -28,12 +29,13 @@ from dpsql.compiler.algebra import (
     outputs,
 )
 from dpsql.compiler.bind.expr import boolean
-from dpsql.compiler.bind.joins import Numbers, equated, same_unit
+from dpsql.compiler.bind.joins import Numbers
+from dpsql.compiler.bind.proofs import equated, same_unit
 from dpsql.compiler.bind.scope import Source
 from dpsql.compiler.bind.units import equality
 from dpsql.compiler.parse import refuse
 from dpsql.compiler.walk import parts
-from dpsql.errors import Rejected
+from dpsql.errors import Failed, Rejected
 from dpsql.types import BOOL
 
 
@@ -46,10 +48,9 @@ def exists(inner: Source, correlated: tuple[Expr, ...], outer: Source, node: exp
     pairs = _pairs(correlated, outer, inner)
     if not same_unit(pairs, outer.units, inner.units, numbers.schema):
         raise _not_proven(node, outer, inner, numbers)
-    proof = () if inner.unit is None or inner.unit.name not in outputs(inner.node) else (
-        equality(outer.unit, inner.unit),
-    )  # fmt: skip
-    return Exists(inner.node, (*correlated, *proof))
+    if inner.unit is None or inner.unit.name not in outputs(inner.node):
+        raise Failed("private rows without their unit")
+    return Exists(inner.node, (*correlated, equality(outer.unit, inner.unit)))
 
 
 def membership(

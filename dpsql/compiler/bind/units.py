@@ -12,8 +12,10 @@ from dataclasses import replace
 from dpsql.compiler import domains
 from dpsql.compiler.algebra import Call, Col, Domain, Expr, Filter, Join, Node, Scan
 from dpsql.compiler.bind.scope import Field, Source
+from dpsql.errors import Failed
 from dpsql.policy.model import UnitPath
 from dpsql.policy.schema import Schema, SchemaColumn, SchemaTable
+from dpsql.policy.values import compared_exactly
 from dpsql.types import BOOL, TEXT
 
 
@@ -60,7 +62,8 @@ def _private(
 
 
 def _column(table: SchemaTable, column: SchemaColumn, number: int) -> Col:
-    return Col(f"t{number}_{column.name}", column.type, domains.of_column(column), (table.name, column.name))
+    name, domain = f"t{number}_{column.name}", domains.of_column(column)
+    return Col(name, column.type, domain, (table.name, column.name), row=f"t{number}")
 
 
 def equality(a: Expr, b: Expr) -> Call:
@@ -70,7 +73,8 @@ def equality(a: Expr, b: Expr) -> Call:
 def attach_path(source: Source, schema: Schema, number: int) -> tuple[Source, int]:
     """Adds the parents that lead to the unit, as inner joins; children without a parent drop out.
 
-    Every parent is unique on its key (verified by `resolve`), so no row multiplies and each child row has one unit.
+    Every parent is unique on its key, and child and parent have types that are compared as exactly as the key was
+    verified (both by `resolve`), so no row multiplies and each child row has one unit.
     """
     while source.path is not None:
         path = source.path
@@ -78,7 +82,10 @@ def attach_path(source: Source, schema: Schema, number: int) -> tuple[Source, in
         number += 1
         own = {c.origin[1]: c for c in _scan_columns(source.node) if c.origin and c.origin[0] == source.tables[-1]}
         keys = {c.origin[1]: c for c in _scan_columns(parent.node) if c.origin}
-        conditions = tuple(equality(own[child], keys[key]) for child, key in sorted(path.on.items()))
+        pairs = [(own[child], keys[key]) for child, key in sorted(path.on.items())]
+        if not all(compared_exactly(a.type, b.type) for a, b in pairs):
+            raise Failed("a path is compared more coarsely than its key")
+        conditions = tuple(equality(a, b) for a, b in pairs)
         node = Join("inner", source.node, parent.node, conditions)
         source = replace(
             source,

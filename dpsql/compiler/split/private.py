@@ -58,7 +58,7 @@ def private_select(
     problems = Problems()
     joined = list(zip(joins, sources[1:], strict=True))
     condition = where.this if where is not None else None
-    source = problems.catch(partial(bind_from, sources[0], joined, condition, context, state.numbers, outer))
+    source = problems.catch(partial(bind_from, sources[0], joined, condition, context, state.numbers))
     if source is None:
         what_else(select, sources, joins, problems, names, state, outer)
         problems.check()

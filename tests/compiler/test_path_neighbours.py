@@ -1,0 +1,66 @@
+"""Paths of several columns and of every kind of key: no statement meets rows of another unit, on any backend."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from decimal import Decimal
+from random import Random
+
+import pytest
+from compiler_replay import compiled_on, violations
+from compiler_sites import Site
+from compiler_statements import Statement
+from histogram_replay import histogram_violations
+from path_statements import ORDINARY, TRICKS, random_statement
+from path_worlds import KEYS, duckdb_paths, postgres_paths
+
+from dpsql.compiler import Terms
+from dpsql.errors import Rejected
+
+TERMS = Terms(Decimal(1), Decimal("1e-7"))
+RANDOM = 150
+
+
+@pytest.fixture(scope="module", params=KEYS)
+def site(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    made = duckdb_paths(request.param, tmp_path_factory.mktemp("paths") / "paths.duckdb")
+    yield made
+    made.backend.close()
+
+
+def problems(site: Site, text: str) -> list[str] | None:
+    """All that is wrong with an answer; None where there is none."""
+    try:
+        compiled = compiled_on(site, Statement(text, TERMS))
+    except Rejected:
+        return None
+    return [*violations(site, compiled), *histogram_violations(site, compiled)]
+
+
+@pytest.mark.parametrize("name", ORDINARY)
+def test_ordinary_paths_are_answered(site: Site, name: str) -> None:
+    assert problems(site, ORDINARY[name]) == []
+
+
+@pytest.mark.parametrize("name", TRICKS)
+def test_a_path_is_taken_from_one_row(site: Site, name: str) -> None:
+    assert not problems(site, TRICKS[name])
+
+
+def test_random_paths_keep_the_promise(site: Site) -> None:
+    random = Random(site.world.name)
+    texts = sorted({random_statement(random) for _ in range(RANDOM)})
+    found = {text: problems(site, text) for text in texts}
+    assert {text: wrong for text, wrong in found.items() if wrong} == {}
+    assert sum(wrong is not None for wrong in found.values()) > len(texts) / 10
+
+
+@pytest.mark.parametrize("kind", KEYS)
+def test_postgres_keeps_the_promise(postgres_uri: str, kind: str) -> None:
+    site, random = postgres_paths(kind, postgres_uri), Random(kind)
+    try:
+        assert [name for name, text in ORDINARY.items() if problems(site, text) != []] == []
+        texts = [*TRICKS.values(), *sorted({random_statement(random) for _ in range(RANDOM // 3)})]
+        assert [text for text in texts if problems(site, text)] == []
+    finally:
+        site.backend.close()
