@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Final
 
 from dpsql.ledger.guard import PATIENCE
-from dpsql.ledger.model import Head, LedgerError
+from dpsql.ledger.model import Head, LedgerError, LedgerUnavailable
 from dpsql.types import Cost
 
 _LINE: Final = re.compile(r"dpsql-anchor 1 ([0-9a-f]{64}) ([0-9]{20}) ([0-9a-f]{64})((?: [0-9]{40}){3})\n")
@@ -97,7 +97,7 @@ def says(path: Path, file: int, expected: Mark) -> Mark:
 
 
 def put(path: Path, file: int, mark: Mark) -> None:
-    """Let a held anchor, which is behind this mark, say it."""
+    """Let a held anchor, which is not ahead of this mark, say it."""
     with _faults(path):
         os.pwrite(file, _encode(mark), 0)
 
@@ -147,9 +147,9 @@ def _faults(path: Path) -> Iterator[None]:
     try:
         yield
     except FileNotFoundError:
-        raise LedgerError(
+        raise LedgerUnavailable(
             f"the anchor {path} is missing, so the ledger cannot prove that it is the newest copy",
             hint="Restore the anchor; if this is the newest ledger for certain, `dpsql ledger init` makes a new one.",
         ) from None
     except OSError as error:
-        raise LedgerError(f"the anchor {path} cannot be used: {error.strerror}") from None
+        raise LedgerUnavailable(f"the anchor {path} cannot be used: {error.strerror}") from None

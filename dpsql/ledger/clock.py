@@ -59,6 +59,13 @@ def _boot() -> str:
         return ""
 
 
+def since(state: str) -> int | None:
+    """Microseconds since the boot clock stood so, as an entry names it; None if it was another boot's or machine's."""
+    boot, _, then = state.partition(" ")
+    now = reading()
+    return now.up - int(then) if boot and boot == now.boot and then.isdigit() and int(then) <= now.up else None
+
+
 class Clock:
     """The ledger's time in one process; knows when it saw the ledger's last entry, in its own boot clock.
 

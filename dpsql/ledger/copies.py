@@ -26,7 +26,7 @@ from dpsql.ledger.chain import draft, to_row
 from dpsql.ledger.clock import reading
 from dpsql.ledger.events import Named, from_content
 from dpsql.ledger.home import Home
-from dpsql.ledger.model import Entry, Kind, LedgerError, Report
+from dpsql.ledger.model import Entry, Kind, LedgerDamaged, LedgerError, LedgerUnavailable, Report
 from dpsql.ledger.places import compare
 from dpsql.ledger.rows import Rows
 from dpsql.ledger.sqlite import SqliteHome
@@ -97,12 +97,16 @@ def restore(home: Home, dataset: str, anchor: Path | None, source: Path, *, acce
 
 
 def _refuse_whole(home: Home, dataset: str, anchor: Path | None) -> None:
+    """Only what is gone, or was read and does not prove itself, may be replaced: not what is only out of reach now."""
     try:
         if not home.exists():
             return
-        opening.verify(home, dataset, anchor)
-    except LedgerError:
+        opening.verify(home, dataset, anchor if anchor is not None and anchor.exists() else None)
+    except LedgerDamaged:
         return
+    except LedgerUnavailable as error:
+        hint = "Try again when that has passed. Where the ledger is lost for good, move what is left of it aside first."
+        raise LedgerUnavailable(error.message, hint=hint) from None
     raise LedgerError(f"the ledger {home.name} is whole: there is nothing to restore")
 
 

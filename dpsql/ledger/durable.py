@@ -14,11 +14,11 @@ from __future__ import annotations
 import hashlib
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from decimal import Decimal
 from functools import partial
-from typing import Final, Protocol
+from typing import Final
 
 from dpsql.dp.accounting import Limits
 from dpsql.dp.privacy import units_down
@@ -31,7 +31,6 @@ from dpsql.ledger.clock import SECOND, Clock, up
 from dpsql.ledger.decide import Request
 from dpsql.ledger.flights import Flights
 from dpsql.ledger.group import Group, Waiting
-from dpsql.ledger.guard import Guard
 from dpsql.ledger.model import (
     Ask,
     BudgetExhausted,
@@ -48,6 +47,7 @@ from dpsql.ledger.model import (
 )
 from dpsql.ledger.places import Places
 from dpsql.ledger.rows import Rows
+from dpsql.ledger.store import Store
 from dpsql.ledger.window import Calendar
 from dpsql.replay.recipe import Derived, Shape, encoded
 from dpsql.replay.recipe import digest as shape_digest
@@ -62,22 +62,6 @@ LEASE: Final = SECOND
 
 Decided = tuple[int, tuple[Decision, ...], kin.Found]
 """Decisions with what answers them, and the last entry by which a release was kept or shown when they were made."""
-
-
-class Store(Protocol):
-    """A verified ledger's storage: one transaction at a time, its faults as Failed. The guard knows when it ends."""
-
-    guard: Guard
-
-    def in_line(self, work: Callable[[], None]) -> None:
-        """Do the work, which writes, when this process is first in line. One thread at a time; maybe in another one."""
-        ...
-
-    def transaction(self, *, write: bool) -> AbstractContextManager[Rows]:
-        """Rolled back at the end, unless its body has committed it. `write`: nobody else can write meanwhile."""
-        ...
-
-    def close(self) -> None: ...
 
 
 class DurableLedger:
@@ -127,7 +111,10 @@ class DurableLedger:
                 self._refuse_in_flight(rows, self._books, decisions)
             decided = self._books.shown, decisions, found
         if any(decision.source is not Source.FREE for decision in decisions):
-            found, fresh = self._group.write(partial(self._debit, request, statement, patient, terms, decided))
+            needed = {each.ask.key: each.ask.room for each in decisions if each.source is Source.FRESH}
+            with self._room(needed) as promised:
+                found, fresh = self._group.write(partial(self._debit, request, statement, patient, terms, decided))
+                promised.update((entry.id, entry.key) for entry in fresh)
             self._open.update((entry.id, entry) for entry in fresh)
             self._flights.begin((entry.id, entry.key) for entry in fresh)
         return tuple(found[ask.key] for ask in asks)
@@ -166,19 +153,25 @@ class DurableLedger:
         content = hashlib.sha256(body).hexdigest()
 
         def keep(rows: Rows, books: Books) -> None:
+            if rows.about(debit.id, Kind.RECORD, debit.account) is not None:
+                return  # by a commit of which nobody heard
             rows.add_release(debit.id, debit.key, body)
             if shape is not None:
                 rows.add_shape(debit.id, shape.family, text)
             self._add(rows, books, [kin.record(debit, content)])
 
         try:
-            self._group.write(keep)
+            self._group.persist(keep, lambda: self._store.room.give(len(body)))
         finally:
-            self._flights.end(debit.id)
+            self._end(debit.id)
 
     def give_up(self, reservation: Reservation) -> None:
         if self._open.pop(reservation.id, None) is not None:
-            self._flights.end(reservation.id)
+            self._end(reservation.id)
+
+    def _end(self, debit: int) -> None:
+        self._flights.end(debit)
+        self._store.room.end(debit)
 
     def wait(self, key: str, seconds: float) -> None:
         self._flights.wait(key, seconds)
@@ -285,6 +278,13 @@ class DurableLedger:
     def close(self) -> None:
         self._store.close()
 
+    def _room(self, needed: Mapping[str, int]) -> AbstractContextManager[dict[int, str]]:
+        """For the block that debits: it names the debits whose records need the room."""
+        try:
+            return self._store.room.held(needed)
+        except OSError as error:
+            raise self._store.guard.failed(f"no room to record an answer: {error.strerror}") from None
+
     @contextmanager
     def _reading(self) -> Iterator[Rows]:
         begun = up()
@@ -385,7 +385,7 @@ class DurableLedger:
         for decision in decisions:
             if decision.source is Source.FRESH:
                 debit = rows.unrecorded(decision.ask.key)
-                if debit is not None and self._flights.is_on(debit[0], self._clock.now(books.at)[0] - debit[1]):
+                if debit is not None and self._flights.is_on(*debit, self._clock.now(books.at)[0]):
                     raise InFlight(decision.ask.key)
 
     def _add(self, rows: Rows, books: Books, drafts: Sequence[Entry], *, timed: bool = False) -> tuple[Entry, ...]:

@@ -8,6 +8,7 @@ transaction is durable: where it fails, all its writes have failed, refusals too
 from __future__ import annotations
 
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -15,6 +16,7 @@ from typing import Final, Generic, TypeVar, cast
 
 from dpsql.errors import DpsqlError, Failed
 from dpsql.ledger.books import Books
+from dpsql.ledger.guard import PATIENCE, Unavailable
 from dpsql.ledger.model import LedgerError
 from dpsql.ledger.rows import Rows
 
@@ -24,6 +26,9 @@ Work = Callable[[Rows, Books], T]
 
 MOST: Final = 64
 """Writes in one transaction, so that none waits for many."""
+
+_NAP: Final = 0.01
+"""Seconds before what has been debited is tried again to be recorded; twice as many each time."""
 
 
 @dataclass(slots=True, eq=False)
@@ -76,6 +81,22 @@ class Group:
             self._lead(cast("Turn[object]", turn))
         return turn.outcome()
 
+    def persist(self, work: Work[T], before_again: Callable[[], None]) -> T:
+        """The same for what has been debited already: whatever keeps it from being written is worth a wait.
+
+        `work` may have been done by a commit of which nobody heard, and must see that. `before_again` makes room.
+        """
+        deadline, nap = time.monotonic() + PATIENCE, _NAP
+        while True:
+            try:
+                return self.write(work)
+            except Unavailable:
+                before_again()
+                if time.monotonic() > deadline:
+                    raise
+            time.sleep(nap)
+            nap *= 2
+
     def _lead(self, leader: Turn[object]) -> None:
         """Commit the turns that wait, this thread's first of all, and hand over to the next one that waits by then."""
         turns: list[Turn[object]] = []
@@ -102,4 +123,6 @@ class Group:
 
 def _failed(error: BaseException) -> Failed:
     """What the others in a transaction are told; each has an incident of its own."""
-    return Failed(error.cause if isinstance(error, Failed) else f"a transaction was given up: {type(error).__name__}")
+    if isinstance(error, Failed):
+        return type(error)(error.cause)
+    return Failed(f"a transaction was given up: {type(error).__name__}")

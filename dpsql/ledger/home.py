@@ -10,8 +10,8 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Protocol
 
-from dpsql.ledger.durable import Store
 from dpsql.ledger.rows import Rows
+from dpsql.ledger.store import Store
 
 
 class Home(Protocol):

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from dpsql.ledger.model import LedgerError
+from dpsql.ledger.model import LedgerError, damaged
 
 LAYOUT: Final = 2
 
@@ -28,7 +28,9 @@ def require_layout(version: object, name: str) -> None:
     """Raises LedgerError unless this version of dpsql reads the layout."""
     if version == LAYOUT:
         return
-    if isinstance(version, int) and 0 < version < LAYOUT:
+    if not isinstance(version, int) or version < 1:
+        raise damaged(name, f"its layout is {version}")
+    if version < LAYOUT:
         raise LedgerError(
             f"the ledger {name} has layout {version}, this version of dpsql needs {LAYOUT}",
             hint="Make a backup, then run `dpsql ledger migrate`.",

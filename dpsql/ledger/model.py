@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Protocol
 from dpsql.dp.accounting import Limits
 from dpsql.dp.privacy import Event
 from dpsql.errors import BUDGET_EXHAUSTED, CANCELLED, INTERNAL, Rejected
+from dpsql.ledger.room import LEAST
 from dpsql.replay.recipe import Derived, Kin, Recipe, Shape
 from dpsql.types import Cost, Release, Reservation
 
@@ -31,13 +32,17 @@ class LedgerError(Rejected):
 
 
 class LedgerUnavailable(LedgerError):
-    """It cannot be read now: locked, out of reach. That says nothing about what it holds."""
+    """It cannot be used now: locked, out of reach, no room. That says nothing about what it holds, and may pass."""
 
 
-def damaged(name: str, what: str, hint: str | None = None) -> LedgerError:
+class LedgerDamaged(LedgerError):
+    """It was read, and does not prove itself. No other error may put a backup in a ledger's place."""
+
+
+def damaged(name: str, what: str, hint: str | None = None) -> LedgerDamaged:
     """The error for a ledger that does not prove itself; `hint` where something better is known than to restore."""
     usual = "Nothing is answered from it. Find out who or what changed it, and restore the newest backup."
-    return LedgerError(f"the ledger {name} cannot be trusted: {what}", hint=hint or usual)
+    return LedgerDamaged(f"the ledger {name} cannot be trusted: {what}", hint=hint or usual)
 
 
 class BudgetExhausted(Rejected):
@@ -60,13 +65,14 @@ class Ask:
     """A release that a statement needs: the key of its measurement, and what it costs if it is made anew.
 
     `events`: the same cost as privacy events, one for each noisy vector and key selection, for reports. `kin`: from
-    which stored releases it may be derived; None for from none.
+    which stored releases it may be derived; None for from none. `room`: bytes that its record may take on the disk.
     """
 
     key: str
     cost: Cost
     events: tuple[Event, ...] = ()
     kin: Kin | None = field(default=None, compare=False)
+    room: int = field(default=LEAST, compare=False)
 
 
 @unique

@@ -21,7 +21,7 @@ from dpsql.ledger.chain import draft, to_row
 from dpsql.ledger.clock import reading
 from dpsql.ledger.durable import DurableLedger
 from dpsql.ledger.home import Home
-from dpsql.ledger.model import Entry, Head, Kind, LedgerError, Report, damaged
+from dpsql.ledger.model import Entry, Head, Kind, LedgerError, LedgerUnavailable, Report, damaged
 from dpsql.ledger.places import Places, compare, marks
 from dpsql.ledger.recheck import Recheck
 from dpsql.ledger.rows import Rows
@@ -92,12 +92,17 @@ def proving(home: Home, dataset: str | None, anchor: Path | None, *, thorough: b
         try:
             yield rows, books
             report = audit.report(books)
-            if dataset is not None and report.dataset != dataset:
-                hint = "A dataset keeps its name for ever: check `dataset` and `ledger` in the policy."
-                raise LedgerError(f"it is that of dataset {report.dataset!r}, not of {dataset!r}", hint=hint)
-            compare(found, report.ledger, report.head.count, partial(shelf.entry_at, rows))
+            if dataset in (None, report.dataset):
+                compare(found, report.ledger, report.head.count, partial(shelf.entry_at, rows))
+        except LedgerUnavailable:
+            raise
         except LedgerError as error:
             raise damaged(home.name, error.message, error.hint) from None
+    if dataset not in (None, report.dataset):
+        raise LedgerError(
+            f"the ledger {home.name} is that of dataset {report.dataset!r}, not of {dataset!r}",
+            hint="A dataset keeps its name for ever: check `dataset` and `ledger` in the policy.",
+        )
 
 
 def open_(home: Home, dataset: str, anchor: Path | None) -> DurableLedger:

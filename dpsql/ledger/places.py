@@ -7,6 +7,7 @@ a directory restored as a whole; once configured it may never be absent.
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -15,8 +16,10 @@ from pathlib import Path
 
 from dpsql.ledger import anchor
 from dpsql.ledger.anchor import Mark
-from dpsql.ledger.model import Entry, Head, LedgerError
+from dpsql.ledger.model import Entry, Head, LedgerError, LedgerUnavailable
 from dpsql.types import Cost
+
+log = logging.getLogger(__name__)
 
 
 def beside(path: Path) -> Path:
@@ -65,6 +68,7 @@ class Places:
             for place in self.paths:
                 files.append(anchor.hold(place))
                 self._check(place, anchor.says(place, files[-1], known), head)
+                anchor.put(place, files[-1], known)  # one that cannot be written to is found before anything is debited
             yield tuple(files)
         finally:
             for file in files:
@@ -77,7 +81,13 @@ class Places:
             raise LedgerError(f"{place} remembers another ledger")
 
     def advance(self, files: Sequence[int], head: Head, spent: Cost) -> None:
-        """Move all places, held, on to this head, and to what the dataset has spent by then."""
+        """Move all places, held, on to this head, and to what the dataset has spent by then.
+
+        The head is durable by now, so it is told even where a place lags: the next write tries that before it debits.
+        """
         mark = Mark(self.ledger, head, spent)
         for place, file in zip(self.paths, files, strict=True):
-            anchor.put(place, file, mark)
+            try:
+                anchor.put(place, file, mark)
+            except LedgerUnavailable as error:
+                log.warning("the ledger's head is not remembered for now: %s", error.message)

@@ -23,6 +23,7 @@ from psycopg.rows import TupleRow
 from dpsql.ledger.guard import PATIENCE, Guard
 from dpsql.ledger.migrations import LAYOUT, STEPS, require_layout, steps
 from dpsql.ledger.model import LedgerError, LedgerUnavailable, damaged
+from dpsql.ledger.room import Room
 from dpsql.ledger.rows import Cursor, Rows
 
 Connection = psycopg.Connection[TupleRow]
@@ -70,6 +71,8 @@ _REASONS: Final = {
     "53100": "the server's disk is full",
     "53300": "the server takes no more connections",
     "25006": "the database is read-only",
+    "25P03": "the server ended a transaction that had waited for too long",
+    "25P04": "the server ended a transaction that had taken too long",
     "42501": "permission denied",
     "55P03": "another program keeps it locked",
     "57014": "the server cancelled it",
@@ -79,8 +82,8 @@ _REASONS: Final = {
     "XX001": "the server reports damaged data",
     "XX002": "the server reports a damaged index",
 }
-_TRANSIENT: Final = ("08", "53", "25006", "40", "55P03", "57", "58")
-"""SQLSTATEs that may pass; all others are a doubt."""
+_PROVEN: Final = ("22", "23", "P0001", "XX001", "XX002")
+"""SQLSTATEs of a database that holds what no ledger does; all else (a limit of time, another server) may pass."""
 
 
 def _reason(error: psycopg.Error) -> str:
@@ -91,7 +94,7 @@ def _reason(error: psycopg.Error) -> str:
 
 
 def _is_transient(error: psycopg.Error) -> bool:
-    return error.sqlstate is None or error.sqlstate.startswith(_TRANSIENT)
+    return error.sqlstate is None or not error.sqlstate.startswith(_PROVEN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,7 +245,9 @@ def _require_durable(connection: Connection, name: str) -> None:
     for setting, value in _REQUIRED.items():
         row = connection.execute("SELECT current_setting(%s)", (setting,)).fetchone()
         if row is None or row[0] != value:
-            raise LedgerError(f"{name} cannot hold a ledger: the server has {setting} = {row and row[0]}, not {value}")
+            raise LedgerUnavailable(
+                f"{name} cannot hold a ledger: the server has {setting} = {row and row[0]}, not {value}"
+            )
 
 
 def _rows(connection: Connection) -> Rows:
@@ -258,6 +263,7 @@ class PostgresStore:
     def __init__(self, home: PostgresHome) -> None:
         self._home = home
         self.guard = Guard(home.name)
+        self.room = Room(None)
         try:
             self._connection = home.opened()
         except psycopg.Error as error:
@@ -271,13 +277,23 @@ class PostgresStore:
     def transaction(self, *, write: bool) -> Iterator[Rows]:
         """A transaction that is rolled back at the end, unless its body has committed it. Raises Failed."""
         with self._faults(), self.guard.alone():
-            if self._connection.closed:
-                self._connection = self._home.opened()
-            self._begin(write)
+            self._begun(write)
             try:
                 yield _rows(self._connection)
             finally:
                 self._end()
+
+    def _begun(self, write: bool) -> None:
+        """Begin; a connection that was lost while nobody used it is made again, for nothing has been asked yet."""
+        if not self._connection.closed:
+            try:
+                self._begin(write)
+                return
+            except psycopg.Error:
+                if not self._connection.closed:
+                    raise
+        self._connection = self._home.opened()
+        self._begin(write)
 
     def _begin(self, write: bool) -> None:
         """A writer locks first and reads then, so that it sees all that others have committed."""
@@ -305,6 +321,8 @@ class PostgresStore:
     def _faults(self) -> Iterator[None]:
         try:
             yield
+        except LedgerUnavailable as error:
+            raise self.guard.failed(error.message) from None
         except LedgerError as error:
             raise self.guard.doubt(error.message) from None
         except psycopg.Error as error:

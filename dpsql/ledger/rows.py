@@ -52,7 +52,7 @@ SELECT s.reservation, s.body, e.account = ? OR EXISTS (
 FROM shape s JOIN entry e ON e.id = s.reservation WHERE s.family = ? ORDER BY s.reservation DESC LIMIT ?
 """
 _UNRECORDED: Final = """
-SELECT e.id, e.at, r.reservation FROM entry e LEFT JOIN release r ON r.reservation = e.id
+SELECT e.id, e.at, e.clock, r.reservation FROM entry e LEFT JOIN release r ON r.reservation = e.id
 WHERE e.key = ? AND e.kind = 'debit' ORDER BY e.id DESC LIMIT 1
 """
 
@@ -210,10 +210,10 @@ class Rows:
             found.append((number, shape, bool(seen)))
         return found
 
-    def unrecorded(self, key: str) -> tuple[int, int] | None:
-        """(id, time) of the newest debit of a measurement, if no release was recorded for it."""
+    def unrecorded(self, key: str) -> tuple[int, int, str] | None:
+        """(id, time, clock) of the newest debit of a measurement, if no release was recorded for it."""
         row = self._execute(_UNRECORDED, (key,)).fetchone()
-        return None if row is None or row[2] is not None else (row[0], row[1])
+        return None if row is None or row[3] is not None else (row[0], row[1], row[2])
 
     def keep_checkpoint(self, number: int, body: bytes) -> None:
         """Keep this copy of the books, and no older one: it is only a shortcut."""

@@ -22,6 +22,7 @@ from dpsql.ledger.line import Line
 from dpsql.ledger.migrations import LAYOUT
 from dpsql.ledger.model import LedgerError, LedgerUnavailable, damaged
 from dpsql.ledger.places import beside
+from dpsql.ledger.room import Room
 from dpsql.ledger.rows import Rows
 from dpsql.ledger.tables import FAULTS, build, connect, is_transient, migrate, reason, rows_of
 
@@ -82,7 +83,7 @@ class SqliteHome:
             connection.execute(f"PRAGMA user_version = {LAYOUT}")  # BEGIN alone succeeds on a read-only file
             connection.execute("ROLLBACK")
         except sqlite3.Error as error:
-            raise LedgerError(f"the ledger {self.path} cannot be written to: {reason(error)}") from None
+            raise LedgerUnavailable(f"the ledger {self.path} cannot be written to: {reason(error)}") from None
 
     def set_aside(self) -> str:
         target = next(name for number in count(1) if not (name := self.path.with_suffix(f".lost-{number}")).exists())
@@ -96,6 +97,13 @@ class SqliteHome:
         return migrate(self.path)
 
 
+def _room(path: Path) -> Room:
+    try:
+        return Room(path.parent)
+    except OSError as error:
+        raise LedgerUnavailable(f"the directory of {path} cannot be written to: {error.strerror}") from None
+
+
 class SqliteStore:
     """A verified ledger's connection, for one process and any number of threads, one transaction at a time."""
 
@@ -104,6 +112,7 @@ class SqliteStore:
         self._connection = connection
         self._path = path
         self.guard = Guard(str(path))
+        self.room = _room(path)
         self._line = Line(path.with_name(f"{path.name}-lock"))
         self._names = (str(path), f"{path}-wal")
         self._files = self._identities()
@@ -135,6 +144,8 @@ class SqliteStore:
                         return
                 time.sleep(uniform(nap / 2, nap))
                 nap = min(2 * nap, _LONGEST)
+        except LedgerUnavailable as error:
+            raise self.guard.failed(error.message) from None
         except LedgerError as error:
             raise self.guard.doubt(error.message) from None
         except FAULTS as error:
@@ -149,6 +160,7 @@ class SqliteStore:
         with self.guard.closing():
             self._connection.close()
             self._line.close()
+            self.room.close()
 
     def _check(self) -> None:
         found = self._identities()

@@ -15,7 +15,7 @@ from typing import Final
 from urllib.parse import quote
 
 from dpsql.ledger.migrations import LAYOUT, STEPS, require_layout, steps
-from dpsql.ledger.model import LedgerError, LedgerUnavailable
+from dpsql.ledger.model import LedgerDamaged, LedgerError, LedgerUnavailable
 from dpsql.ledger.rows import Rows
 
 APPLICATION_ID: Final = 0x6470736C  # "dpsl"
@@ -82,14 +82,8 @@ _REASONS: Final = {
     "SQLITE_IOERR": "the disk reported an error",
 }
 
-_TRANSIENT: Final = (
-    "SQLITE_BUSY",
-    "SQLITE_FULL",
-    "SQLITE_IOERR",
-    "SQLITE_LOCKED",
-    "SQLITE_READONLY",
-    "SQLITE_CANTOPEN",
-)
+_PROVEN: Final = ("SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_CONSTRAINT", "SQLITE_MISMATCH", "SQLITE_ERROR")
+"""What SQLite says of a file that holds what no ledger does; all else (a lock, no room, no descriptor) may pass."""
 
 
 def rows_of(connection: sqlite3.Connection) -> Rows:
@@ -112,7 +106,8 @@ def reason(error: Exception) -> str:
 
 def is_transient(error: Exception) -> bool:
     """Whether SQLite's error says nothing about what the file holds."""
-    return (getattr(error, "sqlite_errorname", None) or "").startswith(_TRANSIENT)
+    name: str = getattr(error, "sqlite_errorname", None) or ""
+    return name != "" and not name.startswith(_PROVEN)
 
 
 def connect(path: Path) -> sqlite3.Connection:
@@ -151,7 +146,7 @@ def _connect(path: Path) -> sqlite3.Connection:
 
 
 def _unopened(path: Path, error: Exception) -> LedgerError:
-    kind = LedgerUnavailable if is_transient(error) else LedgerError
+    kind = LedgerUnavailable if is_transient(error) else LedgerDamaged
     return kind(f"the ledger {path} cannot be opened: {reason(error)}")
 
 
@@ -159,7 +154,7 @@ def _require_file(path: Path) -> None:
     try:
         present = path.is_file()
     except OSError as error:
-        raise LedgerError(f"the ledger {path} cannot be opened: {error.strerror}") from None
+        raise LedgerUnavailable(f"the ledger {path} cannot be opened: {error.strerror}") from None
     if not present:
         raise LedgerError(
             f"there is no ledger at {path}",
@@ -169,7 +164,7 @@ def _require_file(path: Path) -> None:
 
 def _check_identity(connection: sqlite3.Connection, path: Path) -> None:
     if _pragma(connection, "application_id") != APPLICATION_ID:
-        raise LedgerError(f"{path} is empty or not a dpsql ledger", hint="Restore the ledger from a backup.")
+        raise LedgerDamaged(f"{path} is empty or not a dpsql ledger", hint="Restore the ledger from a backup.")
 
 
 def _configure(connection: sqlite3.Connection, path: Path) -> None:

@@ -17,10 +17,14 @@ from dpsql.compiler import Compiled, explain
 from dpsql.compiler.plan import PlannedRelease
 from dpsql.ledger.events import events_of
 from dpsql.ledger.model import Ask
+from dpsql.ledger.room import LEAST
 from dpsql.policy.schema import Schema
 from dpsql.replay.key import fingerprint
 from dpsql.replay.recipe import Kin, Shape
 from dpsql.replay.shape import kin_of, shape_of
+
+_OF_PRIVATE_KEYS, _OF_KEY, _OF_CELL = 1 << 20, 48, 24
+"""Bytes of a stored release: of one with private keys, and of each public key's value and cell."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +74,7 @@ class Surroundings:
         """The statement, ready to be asked."""
         keys, shapes = self.keys(compiled), self._shapes(compiled)
         paid = [planned for planned in compiled.releases if not planned.free]
-        asks = tuple(Ask(keys[p.id], p.cost, events_of(p), _kin(p, shapes.get(p.id), reuse)) for p in paid)
+        asks = tuple(Ask(keys[p.id], p.cost, events_of(p), _kin(p, shapes.get(p.id), reuse), _room(p)) for p in paid)
         return Ready(compiled, asks, shapes, queries)
 
     def _shapes(self, compiled: Compiled) -> dict[str, Shape]:
@@ -96,6 +100,14 @@ class Surroundings:
         if declared:
             return fingerprint(replace(self._schema.tables[table], rows=None))
         return sha256(repr(self._public[table]).encode()).hexdigest()
+
+
+def _room(planned: PlannedRelease) -> int:
+    """About the most bytes that the stored release may take; where the keys are private, nobody can know."""
+    if planned.size is None:
+        return LEAST + _OF_PRIVATE_KEYS
+    measured = len(planned.measurements) + len(planned.histograms)
+    return LEAST + planned.size * (_OF_KEY * len(planned.keys) + _OF_CELL * measured)
 
 
 def _kin(planned: PlannedRelease, shape: Shape | None, reuse: Reuse) -> Kin | None:

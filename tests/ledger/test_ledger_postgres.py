@@ -132,13 +132,10 @@ def test_altered_by_hand(change: str, url: str) -> None:
 
 
 def test_a_lost_connection_is_made_again(ledger: Ledger) -> None:
-    """No answer while it is lost, no debit forgotten."""
+    """Lost while nobody used it, it is noticed by nobody, and no debit is forgotten or made twice."""
     debit(ledger, "alice", "one")
     disconnected(ledger)
-    with pytest.raises(Failed) as caught:
-        debit(ledger, "alice", "two")
-    assert "ended the connection" in caught.value.cause or "connection was lost" in caught.value.cause
-    debit(ledger, "alice", "three")
+    debit(ledger, "alice", "two")
     assert ledger.spent("alice").rho == 2 * COST.rho
 
 
