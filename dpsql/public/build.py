@@ -1,4 +1,4 @@
-"""Fills a Postgres with a policy's public half: walls first, then databases, tables, rows, keys, views.
+"""Fills a walled Postgres with a policy's public half: databases, then tables, rows, keys, views.
 
 Decides the order, and what may be left out where Postgres refuses it: a key or a view is shown or not, a wall or a
 right is never skipped.
@@ -24,10 +24,8 @@ FOR_ALL = "template1"
 
 
 def fill(address: str, schema: Schema, found: tuple[Group, ...], rows: PublicRows) -> None:
-    """Into a Postgres that has just been made; `address` is a connection string without a database."""
+    """Into a Postgres that has just been made and walled; `address` is a connection string without a database."""
     with _connected(address, FOR_ALL) as connection:
-        with connection.transaction():
-            _run(connection, *walls.wall_ddl())
         _run(connection, f"REVOKE ALL ON DATABASE {FOR_ALL}, postgres FROM PUBLIC")
         for user in schema.policy.users:
             _run(connection, walls.role_ddl(role_of(user)))
@@ -46,7 +44,8 @@ def _database(connection: Connection[TupleRow], group: Group) -> None:
         connection,
         f"CREATE DATABASE {quoted(group.database)}",
         f"ALTER DATABASE {quoted(group.database)} SET search_path = {path}",
-        *walls.database_ddl(group.database, tuple(role_of(user) for user in group.users)),
+        *walls.entrance_ddl(group.entrance, tuple(role_of(user) for user in group.users)),
+        *walls.database_ddl(group.database, group.entrance),
     )
 
 

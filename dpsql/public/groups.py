@@ -27,9 +27,13 @@ Seen = frozenset[str] | None
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """A database, its users, and what is in it. `database` is the dataset's name for all but a few: see `groups`."""
+    """A database, its users, and what is in it. `database` is the dataset's name for all but a few: see `groups`.
+
+    `entrance`: the role whose members may connect to it.
+    """
 
     database: str
+    entrance: str
     users: tuple[str, ...]
     tables: tuple[SchemaTable, ...]
     views: tuple[View, ...]
@@ -44,6 +48,7 @@ def groups(schema: Schema) -> tuple[Group, ...]:
     return tuple(
         Group(
             policy.dataset if number == 0 else f"{policy.dataset[: _MAX_NAME - 6]}~{number}",
+            f"{owner(policy)} {number}",
             tuple(users),
             tuple(table for name, table in sorted(schema.tables.items()) if seen is None or name in seen),
             _views(schema, seen),
@@ -75,9 +80,9 @@ def _view(schema: Schema, name: str, seen: Seen) -> View | None:
 
 
 def owner(policy: Policy) -> str:
-    """The superuser's name, which is no user's."""
+    """The superuser's name, with which no user's begins."""
     name = OWNER
-    while name in policy.users:
+    while any(user.startswith(name) for user in policy.users):
         name += "_"
     return name
 

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shutil
 import signal
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -81,6 +82,7 @@ _RECENT = {"io_method": 18, "allow_alter_system": 17}
 _HBA = "local all all trust\n"
 """Whoever may enter the socket's folder is the proxy, or runs as the user that the server runs as."""
 
+_BLANK = re.compile(r"\n\s*\n")
 _WATCH = 'read _; kill -QUIT "$1" 2>/dev/null; shift; [ $# = 0 ] || { sleep 1; rm -rf -- "$@"; }'
 _LIMITED = 'ulimit -c 0; ulimit -v "$1"; shift; exec "$@"'
 
@@ -158,6 +160,27 @@ def make(programs: Programs, place: Place, superuser: str) -> None:
     _write(place, "pg_hba.conf", _HBA)
     _write(place, "postgresql.auto.conf", "")
     _write(place, "postgresql.conf", "".join(f"{n} = '{v}'\n" for n, v in _settings(programs, place)))
+
+
+def alone(programs: Programs, place: Place, superuser: str, lines: Sequence[str]) -> None:
+    """Runs statements in `template1` before the server's first start. Raises Failed.
+
+    What is made now has numbers below those of users' objects, so that clients take it for Postgres's own: pg_dump
+    leaves it out, and reads views of the catalog only if they are Postgres's own.
+    """
+    command = [programs.at("postgres"), "--single", "-j", "-O", "-D", str(place.data), "-c", "exit_on_error=true"]
+    script = ";\n\n".join(_BLANK.sub("\n", line).strip().rstrip(";") for line in lines) + ";\n\n"
+    done = subprocess.run(
+        [*command, "template1"],
+        cwd=place.data.parent,
+        input=script.encode(),
+        capture_output=True,
+        timeout=120,
+        check=False,
+        **(process_options(place.who) | {"env": {**process_options(place.who)["env"], "PGUSER": superuser}}),
+    )
+    if done.returncode != 0:
+        raise Failed(f"postgres --single: {done.stderr.decode(errors='replace').strip()[-500:]}")
 
 
 def _major(programs: Programs) -> int:

@@ -28,7 +28,7 @@ from dpsql.public.build import fill
 from dpsql.public.folder import Lock
 from dpsql.public.groups import Group, groups, owner, role_of
 from dpsql.public.load import PublicRows, Snapshot, marks
-from dpsql.public.postmaster import MEMORY, SETTINGS, Postmaster, answers, make, start
+from dpsql.public.postmaster import MEMORY, SETTINGS, Postmaster, alone, answers, make, start
 from dpsql.public.wheel import Programs, identity, programs, within_reach
 
 LAYOUT = 1
@@ -145,6 +145,7 @@ class PublicServer:
         found = within_reach(self._programs, self._who, home)
         try:
             make(found, place, self.owner)
+            alone(found, place, self.owner, walls.wall_ddl())
             self._begin(start(found, place, self._memory))
             fill(f"{self.address} user={self.owner}", self._schema, self._groups, self._rows)
         except BaseException:

@@ -36,9 +36,9 @@ def allowed_functions() -> frozenset[str]:
 
 
 def wall_ddl() -> tuple[str, ...]:
-    """For each database, in one transaction, before anything else is made in it. Needs a superuser."""
+    """For a database, and those that are made after it, before anything else is made in it. Needs a superuser."""
     return (
-        "SET LOCAL allow_system_table_mods = on",
+        "SET allow_system_table_mods = on",
         _text("stubs.sql"),
         _listed("allowed", allowed_functions() | OWN_FUNCTIONS),
         _listed("denied", DENIED_IMMUTABLE),
@@ -55,11 +55,18 @@ def role_ddl(role: str) -> str:
     return f"CREATE ROLE {quoted(role)} {_ATTRIBUTES}"
 
 
-def database_ddl(database: str, roles: Sequence[str]) -> tuple[str, ...]:
+def entrance_ddl(entrance: str, roles: Sequence[str]) -> tuple[str, ...]:
+    """A role that only opens databases: their access lists, which everybody may read, name no user."""
+    line = f"CREATE ROLE {quoted(entrance)} NOLOGIN"
+    return (line, *(f"GRANT {quoted(entrance)} TO {quoted(role)}" for role in roles))
+
+
+def database_ddl(database: str, entrance: str) -> tuple[str, ...]:
     """Who may enter a database; nobody may make temporary tables in it."""
-    lines = [f"REVOKE ALL ON DATABASE {quoted(database)} FROM PUBLIC"]
-    lines += [f"GRANT CONNECT ON DATABASE {quoted(database)} TO {quoted(role)}" for role in roles]
-    return tuple(lines)
+    return (
+        f"REVOKE ALL ON DATABASE {quoted(database)} FROM PUBLIC",
+        f"GRANT CONNECT ON DATABASE {quoted(database)} TO {quoted(entrance)}",
+    )
 
 
 def named(database: str, shown: str) -> tuple[str, ...]:

@@ -1,8 +1,6 @@
 -- What users of the public server may not call or see, in the database that this runs in. Table `allowed` (name) lists
 -- the functions that are not immutable and stay callable; `denied` those that are, and do not.
 
-SET LOCAL allow_system_table_mods = on;
-
 -- Functions: an allow-list, so that what a later Postgres adds is nobody's until someone has looked at it.
 CREATE FUNCTION pg_temp.shut() RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
@@ -20,7 +18,7 @@ BEGIN
 END $$;
 
 -- A system view is made again from its own text, so that it calls the functions that now have the names in it.
-CREATE TABLE pg_temp.views AS
+CREATE TEMP TABLE views AS
   SELECT c.oid, format('%I.%I', n.nspname, c.relname) AS name, pg_catalog.pg_get_viewdef(c.oid) AS body
   FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
   WHERE c.relkind = 'v' AND n.nspname IN ('pg_catalog', 'information_schema');
@@ -54,10 +52,10 @@ SELECT pg_temp.narrow('pg_stat_get_activity',
   'a.usesysid = (SELECT r.oid FROM pg_catalog.pg_authid r WHERE r.rolname = session_user)');
 SELECT pg_temp.narrow('pg_lock_status', 'a.pid = pg_catalog.pg_backend_pid()');
 
--- Other users: their names are neither listed nor told by number.
+-- Other users: their names are neither listed nor told by number. Those below 16384 are Postgres's own.
 CREATE FUNCTION pg_temp.own_rows(shown text, own_column text) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
-  EXECUTE format('CREATE OR REPLACE VIEW pg_catalog.%1$I AS SELECT * FROM (%2$s) r WHERE r.%3$I = 10 OR r.%3$I = '
+  EXECUTE format('CREATE OR REPLACE VIEW pg_catalog.%1$I AS SELECT * FROM (%2$s) r WHERE r.%3$I < 16384 OR r.%3$I = '
     '(SELECT o.oid FROM pg_catalog.pg_authid o WHERE o.rolname = current_user)',
     shown, rtrim((SELECT body FROM pg_temp.views v WHERE v.oid = ('pg_catalog.' || shown)::regclass), '; '), own_column);
 END $$;
@@ -74,7 +72,7 @@ UPDATE pg_catalog.pg_type SET typoutput = 'pg_catalog.oidout'::regproc WHERE oid
 
 -- Tables that all databases share: each is renamed, and a view with its name shows the user's own rows. Functions that
 -- read them are made again from their own text, so that they read the view.
-CREATE TABLE pg_temp.bodies AS
+CREATE TEMP TABLE bodies AS
   SELECT pg_catalog.pg_get_functiondef(p.oid) AS text FROM pg_catalog.pg_proc p
   WHERE p.prosqlbody IS NOT NULL
     AND pg_catalog.pg_get_function_sqlbody(p.oid) ~ '\m(pg_database|pg_auth_members|pg_db_role_setting)\M';
@@ -104,9 +102,13 @@ BEGIN
   END LOOP;
 END $do$;
 
-REVOKE ALL ON pg_catalog.pg_shdepend, pg_catalog.pg_largeobject_metadata FROM PUBLIC;
 
 SELECT pg_temp.shut();
+
+-- pg_dump tells what differs from the rights that Postgres began with: nothing.
+DELETE FROM pg_catalog.pg_init_privs WHERE classoid = 'pg_catalog.pg_proc'::regclass;
+INSERT INTO pg_catalog.pg_init_privs (objoid, classoid, objsubid, privtype, initprivs)
+  SELECT p.oid, 'pg_catalog.pg_proc'::regclass, 0, 'i', p.proacl FROM pg_catalog.pg_proc p WHERE p.proacl IS NOT NULL;
 
 -- Views that call what is shut show nothing: a client that asks for them gets no rows, not an error.
 DO $do$

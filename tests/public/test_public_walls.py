@@ -142,8 +142,11 @@ def test_users_see_no_others(connect: Connect, server: PublicServer) -> None:
     seen = alice.execute("SELECT DISTINCT usename::text FROM pg_stat_activity").fetchall()
     assert seen == [("alice",)]
     assert alice.execute("SELECT DISTINCT pid FROM pg_locks").fetchall() == [(alice.info.backend_pid,)]
-    assert alice.execute("SELECT rolname::text FROM pg_roles ORDER BY 1").fetchall() == [("alice",), (server.owner,)]
+    others = "SELECT rolname::text FROM pg_roles WHERE rolname NOT LIKE 'pg\\_%' ORDER BY 1"
+    assert alice.execute(others).fetchall() == [("alice",), (server.owner,)]
     assert alice.execute("SELECT usename::text FROM pg_user ORDER BY 1").fetchall() == [("alice",), (server.owner,)]
+    assert "carol" not in str(alice.execute("SELECT * FROM pg_database").fetchall())
+    assert "carol" not in str(alice.execute("SELECT * FROM pg_auth_members").fetchall())
     assert alice.execute("SELECT datname::text FROM pg_database").fetchall() == [("shop",)]
     assert alice.execute("SELECT count(*) FROM pg_stat_database").fetchall() == [(0,)]
     told = alice.execute(
@@ -152,6 +155,16 @@ def test_users_see_no_others(connect: Connect, server: PublicServer) -> None:
     ).fetchall()
     assert "carol" not in str(told)
     assert "alice" in str(told)
+
+
+def test_no_relation_that_may_be_read_names_another_user(connect: Connect) -> None:
+    connection = connect("alice")
+    relations = connection.execute(
+        "SELECT c.oid::regclass::text FROM pg_class c WHERE c.relkind IN ('r', 'v') "
+        "AND has_table_privilege(c.oid, 'SELECT')"
+    ).fetchall()
+    for (relation,) in relations:
+        assert "carol" not in str(connection.execute(f"SELECT * FROM {relation}").fetchall()), relation
 
 
 def test_own_sessions_are_seen(connect: Connect) -> None:
