@@ -90,7 +90,7 @@ def _orders() -> list[Order]:
 
 def rows(kind: str, without: str | None = None) -> dict[str, list[tuple[str, ...]]]:
     """All rows, or those that stay where a unit goes."""
-    key = (KEYS | REFUSED)[kind][1]
+    key = {**KEYS, **REFUSED}[kind][1]
     orders = [o for o in _orders() if o[0] != without]
     mine = [(key(store), key(no), unit) for unit, store, no, _ in orders if unit == VICTIM or store % 3 == 0]
     lines = [(store, no, str(ln)) for store, no, _ in mine for ln in (0, 1)]
@@ -108,7 +108,7 @@ def _type(column: str, kind: str) -> str:
         return "TEXT"
     if kind == "two decimals" and column.startswith(("l_", "p_")) and name in _KEYED:
         return "NUMERIC(19,0)"
-    return (KEYS | REFUSED)[kind][0] if name in _KEYED else "BIGINT"
+    return {**KEYS, **REFUSED}[kind][0] if name in _KEYED else "BIGINT"
 
 
 def statements(kind: str, schema: str, without: str | None = None) -> list[str]:

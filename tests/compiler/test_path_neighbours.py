@@ -64,3 +64,31 @@ def test_postgres_keeps_the_promise(postgres_uri: str, kind: str) -> None:
         assert [text for text in texts if problems(site, text)] == []
     finally:
         site.backend.close()
+
+
+HINTED = (
+    "SELECT COUNT(*) FROM orders o1, lines l WHERE o1.v = l.l_v",
+    "SELECT COUNT(*) FROM lines l1, lines l2 WHERE l1.l_v = l2.l_v AND l1.l_ln = l2.l_ln",
+    "SELECT COUNT(*) FROM (SELECT uid, v FROM orders GROUP BY uid, v) g, lines l WHERE l.l_v = g.v",
+    "SELECT COUNT(*) FROM lines l, pays p WHERE p_v = l_v AND l_ln = 1",
+)
+
+
+@pytest.mark.parametrize("text", HINTED)
+def test_what_a_refused_join_is_told_to_add_proves_it(site: Site, text: str) -> None:
+    with pytest.raises(Rejected) as refusal:
+        compiled_on(site, Statement(text, TERMS))
+    table, condition = _hinted(refusal.value.hint or "")
+    again = text.replace(" WHERE ", f"{table} WHERE {condition} AND ")
+    try:
+        compiled_on(site, Statement(again, TERMS))
+    except Rejected as error:
+        assert "could multiply" in error.message  # the units are the same, but not the rows few
+
+
+def _hinted(hint: str) -> tuple[str, str]:
+    """The table and the condition that a hint says to add."""
+    if hint.startswith("Join "):
+        table, condition = hint.removeprefix("Join ").split(" as well, with ")
+        return f", {table}", condition.rstrip(".")
+    return "", hint.split(" as in ")[1].rstrip(".")

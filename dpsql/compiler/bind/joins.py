@@ -30,6 +30,7 @@ from dpsql.compiler.algebra import (
 )
 from dpsql.compiler.bind.proofs import equated, meeting, same_unit
 from dpsql.compiler.bind.scope import Field, Source
+from dpsql.compiler.bind.ties import tie
 from dpsql.compiler.bind.units import attach_path, equality
 from dpsql.errors import NOT_SUPPORTED, Rejected
 from dpsql.policy.schema import Schema
@@ -198,18 +199,18 @@ def _not_connected(left: Source, right: Source, schema: Schema) -> Rejected:
     return Rejected(
         f"The join of {tables} does not prove that both rows belong to the same {unit}.",
         sqlstate=NOT_SUPPORTED,
-        hint=f"Add equality of the unit columns to the join condition, {_unit_example(left, right)}.",
+        hint=_how_to_join(left, right, schema),
     )
 
 
-def _unit_example(left: Source, right: Source) -> str:
-    def shown(source: Source) -> str:
-        if source.unit is None or source.unit.origin is None:
-            return "..."
-        owner = next((f.qualifier for f in source.fields if f.expr == source.unit), source.unit.origin[0])
-        return f"{owner}.{source.unit.origin[1]}"
-
-    return f"as in {shown(left)} = {shown(right)}"
+def _how_to_join(left: Source, right: Source, schema: Schema) -> str:
+    found = tie(left, right, schema)
+    if found is None:
+        return f"Join the tables that lead to the {schema.policy.privacy.unit} as well, and compare it."
+    table, condition = found
+    if table:
+        return f"Join {table} as well, with {condition}."
+    return f"Add what ties both to the same {schema.policy.privacy.unit} to the join condition, as in {condition}."
 
 
 def _covers(unique: tuple[frozenset[str], ...], columns: set[str]) -> bool:

@@ -87,7 +87,7 @@ def _rows_that_meet(pairs: list[Pair]) -> dict[tuple[Row, Row], list[tuple[str, 
 
 def _enough(left: str, right: str, schema: Schema) -> Iterator[Columns]:
     """The sets of equal columns that make a row of each table belong to one unit."""
-    up, down = _path(left, schema), _path(right, schema)
+    up, down = path_of(left, schema), path_of(right, schema)
     if up is not None and up.through == right:
         yield frozenset(up.on.items())
     if down is not None and down.through == left:
@@ -98,6 +98,6 @@ def _enough(left: str, right: str, schema: Schema) -> Iterator[Columns]:
             yield frozenset((mine[key], theirs[key]) for key in mine)
 
 
-def _path(name: str, schema: Schema) -> UnitPath | None:
+def path_of(name: str, schema: Schema) -> UnitPath | None:
     table = schema.tables.get(name)
     return table.unit if table is not None and isinstance(table.unit, UnitPath) else None

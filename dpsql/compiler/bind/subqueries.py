@@ -32,6 +32,7 @@ from dpsql.compiler.bind.expr import boolean
 from dpsql.compiler.bind.joins import Numbers
 from dpsql.compiler.bind.proofs import equated, same_unit
 from dpsql.compiler.bind.scope import Source
+from dpsql.compiler.bind.ties import tie
 from dpsql.compiler.bind.units import equality
 from dpsql.compiler.parse import refuse
 from dpsql.compiler.walk import parts
@@ -116,10 +117,14 @@ def _pairs(correlated: tuple[Expr, ...], outer: Source, inner: Source) -> list[t
 
 def _not_proven(node: exp.Expr, outer: Source, inner: Source, numbers: Numbers) -> Rejected:
     unit = numbers.schema.policy.privacy.unit
-    names = [s.unit.origin[1] if s.unit is not None and s.unit.origin is not None else "unit" for s in (outer, inner)]
     tables = [s.tables[0] if s.tables else "?" for s in (outer, inner)]
+    found = tie(
+        outer, replace(inner, fields=()), numbers.schema
+    )  # what its SELECT shows is not all that its WHERE sees
+    added = "compare it in its WHERE" if found is None else f"add {found[1]} to its WHERE"
+    joined = f", and join {found[0]} in it" if found is not None and found[0] else ""
     return refuse(
         f"The subquery over {tables[1]} may look at rows of another {unit} than the row it filters.",
         node,
-        hint=f"Tie it to the same {unit}: add {tables[1]}.{names[1]} = {tables[0]}.{names[0]} to its WHERE.",
+        hint=f"Tie it to the same {unit}: {added}{joined}.",
     )
