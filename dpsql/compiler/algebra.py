@@ -169,10 +169,14 @@ class Scan:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """A public relation computed before this release: rows of the remainder of an earlier one."""
+    """A public relation computed before this release: rows of the remainder of an earlier one.
+
+    `repeats`: sets of columns, by place, and how many rows at most share values in them (the empty set: rows in all).
+    """
 
     index: int
     columns: tuple[Col, ...]
+    repeats: tuple[tuple[frozenset[int], int], ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -256,7 +256,9 @@ class ServerSection(_Section):
     )
     statement_timeout: Text = Field("60s", examples=["60s"], description="the longest a statement may take")
     time_slot: Text = Field(
-        "0ms", examples=["0ms"], description="answers leave at multiples of it, so that their timing tells less"
+        "0ms",
+        examples=["0ms"],
+        description="answers leave at multiples of it, by chance one later, so that their timing tells less",
     )
     log_text: bool = Field(False, examples=[False], description="statements' text goes into the audit trail")
 

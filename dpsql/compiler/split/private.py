@@ -24,6 +24,7 @@ from dpsql.compiler.bind.scope import Field, Source, unknown_columns
 from dpsql.compiler.bind.subqueries import exists, membership, separated
 from dpsql.compiler.cautions import doubts
 from dpsql.compiler.facts import narrowed
+from dpsql.compiler.fanout import check_fan_out
 from dpsql.compiler.parse import name_of, only, refuse
 from dpsql.compiler.probes import literal_limit
 from dpsql.compiler.problems import Problems
@@ -87,6 +88,7 @@ def private_select(
     index = len(state.aggregations) - 1
     tree = rewrite(select, grouping)
     made = aggregation(grouping, state.max_groups, state.max_rows_per_group)
+    check_fan_out(made, state.schema, joins[0] if joins else select)
     made = renumber(replace(made, depends_on=derived_relations(made)))
     before = next((i for i, each in enumerate(state.aggregations) if replace(each, pairs=made.pairs) == made), None)
     if before is not None:

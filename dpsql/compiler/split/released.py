@@ -14,6 +14,7 @@ from dpsql.compiler.bind.scope import Field, Source
 from dpsql.compiler.bind.units import scan
 from dpsql.compiler.parse import name_of, refuse
 from dpsql.compiler.public import translate
+from dpsql.compiler.split.repeats import repeats_of
 from dpsql.compiler.split.sources import renamed
 from dpsql.compiler.split.state import Derived, Names, Split
 from dpsql.errors import NOT_PERMITTED, UNDEFINED_COLUMN, UNDEFINED_TABLE, Rejected
@@ -95,7 +96,7 @@ def as_source(result: exp.Expr | Source, item: exp.Expr, state: Split) -> Source
     alias = result.args.get("alias")
     qualifier = name_of(alias.this) if alias is not None else ""
     fields = tuple(Field(qualifier, c.name, col) for c, col in zip(columns, cols, strict=True))
-    return Source(Rows(index, cols), fields, private=False)
+    return Source(Rows(index, cols, repeats_of(result, state, len(cols))), fields, private=False)
 
 
 def _row_limit(tree: exp.Expr) -> int | None:
