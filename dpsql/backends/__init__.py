@@ -7,13 +7,13 @@ engines quote data values in their messages.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Literal, Protocol
 
 from dpsql.errors import BAD_PARAMETER, NOT_SUPPORTED, Rejected
 from dpsql.policy.outline import Listing
-from dpsql.types import ExactCells, Relation, TableFacts, TableName
+from dpsql.types import Column, ExactCells, Relation, TableFacts, TableName
 
 Dialect = Literal["duckdb", "postgres"]
 
@@ -54,6 +54,17 @@ class Backend(Protocol):
 
     def public_rows(self, table: TableName) -> Relation:
         """All rows of a public table, in the order of its columns."""
+        ...
+
+    def public_lines(self, table: TableName, columns: Sequence[Column]) -> Iterator[bytes]:
+        """All rows of a public table as lines of Postgres's COPY in text format, some thousands at a time.
+
+        Raises Failed, or Rejected where the table cannot be read.
+        """
+        ...
+
+    def public_mark(self, table: TableName) -> str | None:
+        """Another text whenever the table's rows may be others; None where nothing tells."""
         ...
 
     def fetch(self, sql: str, key_columns: int, timeout: float, cancel: Cancel | None = None) -> ExactCells:

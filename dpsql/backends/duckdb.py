@@ -89,6 +89,7 @@ class DuckdbBackend:
 
     def __init__(self, path: str, timezone: str, sharers: int = 1) -> None:
         self._watch = Watch()
+        self._path = Path(path)
         self._connection = _open(path, timezone, sharers)
         shadows = self._rows(_SHADOWS)
         if shadows:
@@ -168,6 +169,21 @@ class DuckdbBackend:
         names = ", ".join(map(_read, columns))
         rows = self._rows(f"SELECT {names} FROM {_table(table)} ORDER BY {names} LIMIT {MAX_PUBLIC_ROWS + 1}")
         return public_relation(str(table), columns, rows)
+
+    def public_lines(self, table: TableName, columns: Sequence[Column]) -> Iterator[bytes]:
+        line = f"concat_ws(chr(9), {', '.join(map(_field, columns))})"
+        try:
+            with closing(self._connection.cursor()) as cursor:
+                cursor.execute(f"SELECT {line} FROM {_table(table)}")
+                while batch := cursor.fetchmany(_BATCH):
+                    yield "".join(f"{row[0]}\n" for row in batch).encode()
+        except Exception as error:
+            raise Failed(type(error).__name__) from None
+
+    def public_mark(self, table: TableName) -> str | None:
+        """Of the file: nobody changes it while it is open."""
+        found = self._path.stat()
+        return f"{found.st_dev} {found.st_ino} {found.st_size} {found.st_mtime_ns}"
 
     def fetch(self, sql: str, key_columns: int, timeout: float, cancel: Cancel | None = None) -> ExactCells:
         with closing(self._connection.cursor()) as cursor, self._watch.guard(cursor.interrupt, timeout) as guard:
@@ -249,6 +265,21 @@ def _table(table: TableName) -> str:
 def _read(column: Column) -> str:
     name = _quoted(column.name)
     return f"CAST({name} AS VARCHAR)" if column.type.kind is Kind.TEXT else name
+
+
+_ESCAPED = {"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"}
+"""What COPY's text format reads as something else, the backslash first."""
+
+
+def _field(column: Column) -> str:
+    """The column as COPY's text has it: each type as it prints itself, exactly; DuckDB writes (BC), Postgres BC."""
+    text = f"CAST({_quoted(column.name)} AS VARCHAR)"
+    if column.type.kind is Kind.TEXT:
+        for character, escaped in _ESCAPED.items():
+            text = f"replace({text}, chr({ord(character)}), '{escaped}')"
+    elif column.type.is_time:
+        text = f"replace({text}, '(BC)', 'BC')"
+    return f"coalesce({text}, '\\N')"
 
 
 def _quoted(name: str) -> str:

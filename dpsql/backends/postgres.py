@@ -106,6 +106,19 @@ class PostgresBackend:
             )
             return connection.execute(statement, binary=True).fetchall()
 
+    def public_lines(self, table: TableName, columns: Sequence[Column]) -> Iterator[bytes]:
+        statement = quoting.SQL("COPY (SELECT {names} FROM {table}) TO STDOUT").format(
+            names=quoting.SQL(", ").join(_read(column.name, column.type.kind) for column in columns),
+            table=quoting.Identifier(table.schema or SCHEMA, table.name),
+        )
+        with self._started() as connection, connection.cursor() as cursor, cursor.copy(statement) as copy:
+            for lines in copy:
+                yield bytes(lines)
+
+    def public_mark(self, table: TableName) -> str | None:
+        """Others may write at any time."""
+        return None
+
     def fetch(self, sql: str, key_columns: int, timeout: float, cancel: Cancel | None = None) -> ExactCells:
         with self._slot(timeout) as connection, self._transaction(connection, timeout) as guard:
             interrupting = cancel.interrupting(partial(self._watch.cancel, guard)) if cancel else nullcontext()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from hashlib import sha256
+from secrets import token_hex
 from typing import Protocol
 
 import psycopg
@@ -15,10 +16,11 @@ from psycopg import Connection
 from psycopg.rows import TupleRow
 from psycopg.sql import SQL
 
+from dpsql.backends import Backend
 from dpsql.errors import BAD_PARAMETER, Rejected
 from dpsql.policy.schema import Schema, SchemaTable
 from dpsql.public.shadow import place_of, quoted
-from dpsql.types import Value
+from dpsql.types import Column, TableName, Value
 
 
 class PublicRows(Protocol):
@@ -50,6 +52,23 @@ class Snapshot:
         for start in range(0, len(table.rows.rows), _CHUNK):
             rows = table.rows.rows[start : start + _CHUNK]
             yield "".join("\t".join(_field(row[at]) for at in order) + "\n" for row in rows).encode()
+
+
+class Streamed:
+    """The rows that the backend holds; the data folder is not used again where nothing tells that they are the same."""
+
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+
+    def mark(self, table: SchemaTable) -> str:
+        return self._backend.public_mark(_source(table)) or token_hex(16)
+
+    def lines(self, table: SchemaTable) -> Iterator[bytes]:
+        return self._backend.public_lines(_source(table), [Column(c.name, c.type) for c in table.columns])
+
+
+def _source(table: SchemaTable) -> TableName:
+    return table.source or TableName(table.name)
 
 
 _CHUNK = 5_000

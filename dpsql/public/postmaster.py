@@ -177,7 +177,7 @@ def alone(programs: Programs, place: Place, superuser: str, lines: Sequence[str]
         capture_output=True,
         timeout=120,
         check=False,
-        **(process_options(place.who) | {"env": {**process_options(place.who)["env"], "PGUSER": superuser}}),
+        **process_options(place.who, PGUSER=superuser),
     )
     if done.returncode != 0:
         raise Failed(f"postgres --single: {done.stderr.decode(errors='replace').strip()[-500:]}")

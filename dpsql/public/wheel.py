@@ -82,9 +82,9 @@ def _refused(message: str) -> Rejected:
     return Rejected(message, sqlstate=NOT_SUPPORTED, hint=hint)
 
 
-def process_options(who: Identity | None) -> Mapping[str, Any]:
+def process_options(who: Identity | None, **environment: str) -> Mapping[str, Any]:
     """What `subprocess` has to be told: another user, nothing of our environment, our signals not passed on."""
-    options: dict[str, Any] = {"env": dict(_ENVIRONMENT), "start_new_session": True, "close_fds": True}
+    options: dict[str, Any] = {"env": _ENVIRONMENT | environment, "start_new_session": True, "close_fds": True}
     if who is not None:
         options |= {"user": who.uid, "group": who.gid, "extra_groups": []}
     return options
