@@ -116,20 +116,43 @@ def random_statement(random: Random) -> str:
     source, (table, prefix) = random.choice(_SOURCES), random.choice(_CHILDREN)
     tie = _tie(random, source, prefix)
     shown = random.choice((f"COUNT(*), SUM({source.value})", "COUNT(*)", f"COUNT({source.value})"))
-    rows = f"SELECT 1 FROM {table} x WHERE {' AND '.join(tie)}"
-    match random.choice(("exists", "exists", "not exists", "in", "not in", "join", "left", "left")):
-        case "exists":
-            return f"SELECT {shown} FROM {source.sql} WHERE EXISTS ({rows})"
-        case "not exists":
-            return f"SELECT {shown} FROM {source.sql} WHERE NOT EXISTS ({rows})"
+    match random.choice(("exists", "exists", "not exists", "in", "not in", "join", "left", "left", "using", "right")):
+        case "exists" | "not exists" as word:
+            return f"SELECT {shown} FROM {source.sql} WHERE {word.upper()} ({_inner(random, table, tie)})"
         case "join":
             return f"SELECT {shown} FROM {source.sql} JOIN {table} x ON {' AND '.join(tie)}"
         case "left":
             return f"SELECT COUNT(x.{prefix}no) FROM {source.sql} LEFT JOIN {table} x ON {' AND '.join(tie)}"
+        case "right":
+            return f"SELECT COUNT(x.{prefix}no) FROM {table} x RIGHT JOIN {_named(source, tie)} ON {_by_name(prefix)}"
+        case "using":
+            child = f"(SELECT {prefix}store AS ks, {prefix}no AS kn FROM {table}) x"
+            word = random.choice(("NATURAL JOIN", "NATURAL LEFT JOIN", "JOIN", "LEFT JOIN"))
+            using = "" if word.startswith("NATURAL") else " USING (ks, kn)"
+            return f"SELECT COUNT(kn) FROM {_named(source, tie)} {word} {child}{using}"
         case word:
             member, subject = tie[0].split(" = ")
             inner = f"SELECT {member} FROM {table} x WHERE {' AND '.join(tie[1:])}"
             return f"SELECT {shown} FROM {source.sql} WHERE {subject} {word.upper()} ({inner})"
+
+
+def _inner(random: Random, table: str, tie: Sequence[str]) -> str:
+    """Rows of a child; now and then such as have rows of another child, tied to the rows outside of both."""
+    rows = f"SELECT 1 FROM {table} x WHERE {' AND '.join(tie)}"
+    if random.random() < 0.7:
+        return rows
+    outside = [part.split(" = ")[1] for part in tie[:2]]
+    return f"{rows} AND EXISTS (SELECT 1 FROM pays y WHERE y.p_store = {outside[0]} AND y.p_no = {outside[1]})"
+
+
+def _named(source: _Rows, tie: Sequence[str]) -> str:
+    """The rows with the two columns of the tie, whatever they are, as ks and kn."""
+    store, number = (part.split(" = ")[1] for part in tie[:2])
+    return f"(SELECT {store} AS ks, {number} AS kn FROM {source.sql}) r"
+
+
+def _by_name(prefix: str) -> str:
+    return f"x.{prefix}store = r.ks AND x.{prefix}no = r.kn"
 
 
 def _tie(random: Random, source: _Rows, prefix: str) -> Sequence[str]:

@@ -18,7 +18,7 @@ from dpsql.compiler import Terms
 from dpsql.errors import Rejected
 
 TERMS = Terms(Decimal(1), Decimal("1e-7"))
-RANDOM = 150
+RANDOM = 100
 
 
 @pytest.fixture(scope="module", params=KEYS)
