@@ -15,6 +15,7 @@ from dpsql.backends import open_backend
 from dpsql.backends.inspect import inspect
 from dpsql.errors import DpsqlError, Rejected
 from dpsql.ledger import home_of, open_ledger
+from dpsql.ledger.folding import caution
 from dpsql.policy.advice import policy_advice
 from dpsql.policy.changes import changes, refusal, terms
 from dpsql.policy.force import text_of
@@ -45,7 +46,7 @@ def check(policy: Path | None, schema: bool, offline: bool, against: Path | None
         return
     found = None if offline else _compare(loaded)
     click.echo("\n".join((*promise(loaded), "", *_backend(loaded, found))))
-    for warning in (*warnings(loaded), *(lost_nulls(found) if found is not None else ())):
+    for warning in (*warnings(loaded), *_cautions(loaded), *(lost_nulls(found) if found is not None else ())):
         click.echo(f"warning: {warning}", err=True)
     if advise and found is None:
         raise click.UsageError("--advise compares the policy with the backend: leave out --offline.")
@@ -53,6 +54,12 @@ def check(policy: Path | None, schema: bool, offline: bool, against: Path | None
         click.echo("\n".join(("", *_advice(found))))
     if found is not None:
         click.echo(f"Next: {_next(loaded, policy)}", err=True)
+
+
+def _cautions(policy: Policy) -> list[str]:
+    """Of the store that keeps the ledger."""
+    known = caution() if policy.ledger.startswith("sqlite:") else None
+    return [known] if known else []
 
 
 def _advice(schema: Schema) -> list[str]:

@@ -33,16 +33,20 @@ def ledger() -> None:
 @ledger.command(short_help="Make the ledger of a new dataset.")
 @click.argument("policy", type=click.Path(path_type=Path))
 def init(policy: Path) -> None:
-    """Make the ledger of a new dataset, or the anchor that an existing one lacks."""
+    """Make the ledger of a new dataset; or the anchor, or the file at its side, that an existing one lacks.
+
+    The latter is your word that the ledger is the newest copy.
+    """
     loaded = load(policy)
     head = init_ledger(loaded.ledger, loaded.dataset, loaded.ledger_anchor)
-    made = "made" if head.count == 1 else "kept, its anchor made"
+    made = "made" if head.count == 1 else "kept, as the newest copy by your word"
     click.echo(f"ledger of {loaded.dataset}: {made} at {home_of(loaded.ledger, loaded.dataset).name}")
     if loaded.ledger_anchor:
         click.echo(f"anchor: {loaded.ledger_anchor}; keep it on another disk than the ledger")
     else:
         click.echo(
-            "no ledger_anchor in the policy: an old copy of the whole directory could not be told from the newest"
+            "no ledger_anchor in the policy: an older copy of the ledger with its own head, or an older state of a "
+            "server's database, could not be told from the newest"
         )
     click.echo(f"Next: dpsql serve {policy}", err=True)
 
@@ -54,6 +58,9 @@ def verify(policy: Path) -> None:
     loaded = load(policy)
     report = verify_ledger(loaded.ledger, loaded.dataset, loaded.ledger_anchor)
     click.echo("\n".join(_lines(report, reading_of(loaded))))
+    beside = home_of(loaded.ledger, loaded.dataset).beside
+    if beside is not None and not beside.exists():
+        click.echo(f"warning: {beside} is missing: it may be an older copy, and is not served", err=True)
 
 
 @ledger.command(short_help="Show whether the clock is ahead of what the ledger believes.")

@@ -57,7 +57,7 @@ __all__ = [
 
 
 def init_ledger(url: str, dataset: str, anchor: str | None = None) -> Head:
-    """Make a new dataset's ledger, or the anchor that an existing one lacks. Raises LedgerError if it exists."""
+    """Make a new dataset's ledger, or what an existing one lacks to remember its head. Raises LedgerError otherwise."""
     return opening.init(home_of(url, dataset), dataset, anchor_of(anchor))
 
 

@@ -22,7 +22,7 @@ from dpsql.ledger.clock import reading
 from dpsql.ledger.durable import DurableLedger
 from dpsql.ledger.home import Home
 from dpsql.ledger.model import Entry, Head, Kind, LedgerError, LedgerUnavailable, Report, damaged
-from dpsql.ledger.places import Places, compare, marks
+from dpsql.ledger.places import Places, compare, marks, missing
 from dpsql.ledger.recheck import Recheck
 from dpsql.ledger.rows import Rows
 
@@ -30,11 +30,14 @@ from dpsql.ledger.rows import Rows
 def init(home: Home, dataset: str, anchor: Path | None) -> Head:
     """Make the ledger of a new dataset, and the anchor if there is to be one.
 
-    A ledger that exists and proves itself only gets the anchor that it lacks. Raises LedgerError otherwise.
+    A ledger that exists and proves itself only gets the second places that it lacks: the operator's word that it is the
+    newest copy. Raises LedgerError otherwise.
     """
-    if anchor is not None and not anchor.exists() and home.exists():
-        report = verify(home, dataset, None)
-        anchors.create(anchor, mark_of(report))
+    lacking = [place for place in places_of(home, anchor) if not place.exists()]
+    if lacking and home.exists():
+        report = verify(home, dataset, None if anchor in lacking else anchor)
+        for place in lacking:
+            anchors.create(place, mark_of(report))
         return report.head
     _refuse_remains(home, anchor)
     first = _first_entry(dataset)
@@ -81,10 +84,13 @@ def verify(home: Home, dataset: str | None, anchor: Path | None) -> Report:
 
 
 @contextmanager
-def proving(home: Home, dataset: str | None, anchor: Path | None, *, thorough: bool) -> Iterator[tuple[Rows, Books]]:
+def proving(
+    home: Home, dataset: str | None, anchor: Path | None, *, thorough: bool, served: bool = False
+) -> Iterator[tuple[Rows, Books]]:
     """A snapshot, and empty books for the block to fill; at its end they must be the dataset's, and the newest.
 
-    Raises LedgerError naming the ledger and what is wrong first.
+    `served`: as it is to be served, so that the file at its side must be there; a backup has none. Raises LedgerError
+    naming the ledger and what is wrong first.
     """
     found = marks(home.beside, anchor)  # before the ledger is read, for others may be adding to both
     books = Books()
@@ -94,6 +100,8 @@ def proving(home: Home, dataset: str | None, anchor: Path | None, *, thorough: b
             report = audit.report(books)
             if dataset in (None, report.dataset):
                 compare(found, report.ledger, report.head.count, partial(shelf.entry_at, rows))
+                if served and home.beside is not None and home.beside not in found:
+                    raise missing(home.beside)
         except LedgerUnavailable:
             raise
         except LedgerError as error:
@@ -107,7 +115,7 @@ def proving(home: Home, dataset: str | None, anchor: Path | None, *, thorough: b
 
 def open_(home: Home, dataset: str, anchor: Path | None) -> DurableLedger:
     """Open the dataset's ledger for service. Raises LedgerError unless it exists, is whole and can be written to."""
-    with proving(home, dataset, anchor, thorough=False) as (rows, books):
+    with proving(home, dataset, anchor, thorough=False, served=True) as (rows, books):
         audit.read_on(rows, books)
     store = home.store()
     try:
@@ -120,10 +128,8 @@ def open_(home: Home, dataset: str, anchor: Path | None) -> DurableLedger:
 
 
 def _opened_places(home: Home, anchor: Path | None, books: Books) -> Places:
-    """The places of a verified ledger, moved on to its head; the one at its side is made if it is missing."""
+    """The places of a verified ledger, moved on to its head."""
     mark = mark_of(audit.report(books))
-    if home.beside is not None and not home.beside.exists():
-        anchors.create(home.beside, mark)
     places = Places(mark.ledger, places_of(home, anchor))
     for place in places.paths:
         anchors.advance(place, mark)

@@ -1,8 +1,10 @@
 """Where the ledger's head is kept besides the ledger: a file at its side, and the policy's anchor if it has one.
 
 Decides when a ledger is an older copy of itself. The file at its side catches what happens to a ledger alone (a lost
-write-ahead log, one file restored); it may be absent, as after a move. The anchor, on another disk, also catches
-a directory restored as a whole; once configured it may never be absent.
+write-ahead log, one file restored). The anchor, on another disk, also catches a directory restored as a whole. Neither
+may be absent where a ledger is served: an older copy would be served once its head is deleted. Only the operator's
+word, `dpsql ledger init`, makes one again. Without an anchor, an older copy together with its own head proves itself,
+and so does an older state of a server's database: nothing here could tell.
 """
 
 from __future__ import annotations
@@ -31,6 +33,14 @@ def marks(optional: Path | None, anchored: Path | None) -> dict[Path, Mark]:
     """What the places say, to be read before the ledger is. Raises LedgerError if the anchor is missing."""
     found = {optional: anchor.read(optional)} if optional is not None and optional.exists() else {}
     return found | ({anchored: anchor.read(anchored)} if anchored else {})
+
+
+def missing(place: Path) -> LedgerError:
+    """The error for a ledger that is to be served without the file at its side."""
+    return LedgerError(
+        f"{place}, which remembers its newest entry, is missing, so it may be an older copy",
+        hint="Restore it. If this is the newest ledger for certain, as after a move, `dpsql ledger init` makes one.",
+    )
 
 
 def compare(found: dict[Path, Mark], ledger: str, count: int, entry_at: Callable[[int], Entry]) -> None:

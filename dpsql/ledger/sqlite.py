@@ -6,6 +6,7 @@ here, and never go on after a sign that the file is no longer the one that was v
 
 from __future__ import annotations
 
+import logging
 import os
 import sqlite3
 import time
@@ -17,6 +18,7 @@ from pathlib import Path
 from random import uniform
 from typing import Final
 
+from dpsql.ledger.folding import Folding, caution
 from dpsql.ledger.guard import PATIENCE, Guard
 from dpsql.ledger.line import Line
 from dpsql.ledger.migrations import LAYOUT
@@ -25,6 +27,8 @@ from dpsql.ledger.places import beside
 from dpsql.ledger.room import Room
 from dpsql.ledger.rows import Rows
 from dpsql.ledger.tables import FAULTS, build, connect, is_transient, migrate, reason, rows_of
+
+log = logging.getLogger(__name__)
 
 _SHORTEST: Final = 0.0005
 _LONGEST: Final = 0.01
@@ -69,6 +73,8 @@ class SqliteHome:
                 raise damaged(self.name, reason(error)) from None
 
     def store(self) -> SqliteStore:
+        if known := caution():
+            log.info("%s", known)
         connection = connect(self.path)
         try:
             self._require_writable(connection)
@@ -111,6 +117,7 @@ class SqliteStore:
         connection.execute("PRAGMA busy_timeout = 0")  # waiting is done here, with naps that grow
         self._connection = connection
         self._path = path
+        self._folding = Folding(path)
         self.guard = Guard(str(path))
         self.room = _room(path)
         self._line = Line(path.with_name(f"{path.name}-lock"))
@@ -158,6 +165,7 @@ class SqliteStore:
     def close(self) -> None:
         """Give the connection up. What was committed stays."""
         with self.guard.closing():
+            self._folding.close()
             self._connection.close()
             self._line.close()
             self.room.close()
@@ -183,13 +191,16 @@ class SqliteStore:
         try:
             if write:
                 self._connection.execute("BEGIN IMMEDIATE")
+                if self._folding.when_due(self._files[1][2]):  # only who comes after it can begin the log anew
+                    self._connection.execute("ROLLBACK")
+                    self._connection.execute("BEGIN IMMEDIATE")
             else:
                 self._connection.execute("BEGIN")
                 self._connection.execute("SELECT 1 FROM entry LIMIT 1").fetchone()  # takes the snapshot
-        except sqlite3.OperationalError as error:
+        except sqlite3.Error as error:
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
-            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or last:
+            if getattr(error, "sqlite_errorcode", 0) & 0xFF != sqlite3.SQLITE_BUSY or last:
                 raise
             return False
         return True

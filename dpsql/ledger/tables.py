@@ -67,6 +67,7 @@ _SETTINGS: Final[tuple[tuple[str, str, object], ...]] = (
     ("checkpoint_fullfsync", "ON", 1),
     ("cell_size_check", "ON", 1),
     ("trusted_schema", "OFF", 0),
+    ("wal_autocheckpoint", "0", 0),  # see dpsql.ledger.folding
 )
 _OPENING_TIMEOUT: Final = 10.0
 

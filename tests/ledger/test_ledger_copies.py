@@ -50,6 +50,9 @@ def test_a_backup_is_the_ledger(tmp_path: Path) -> None:
     url = filled(tmp_path)
     backed_up(url, tmp_path / "copy")
     assert verify_ledger(f"sqlite:{tmp_path / 'copy'}", DATASET) == verify_ledger(url, DATASET)
+    with pytest.raises(LedgerError, match="may be an older copy"):
+        open_ledger(f"sqlite:{tmp_path / 'copy'}", DATASET)
+    init_ledger(f"sqlite:{tmp_path / 'copy'}", DATASET)  # the operator's word
     copy = open_ledger(f"sqlite:{tmp_path / 'copy'}", DATASET)
     assert answer(copy, "bob", "key 0") == release("key 0")
     copy.close()

@@ -164,6 +164,45 @@ def test_old_copy(tmp_path: Path) -> None:
         open_ledger(url, DATASET, anchor)
 
 
+@pytest.mark.parametrize("anchored", [False, True])
+def test_old_copy_without_its_head(anchored: bool, tmp_path: Path) -> None:
+    """Deleting what remembers the newest entry makes no old copy the newest; only the operator's word does."""
+    anchor = str(tmp_path / "anchor") if anchored else None
+    url = filled(tmp_path, anchor)
+    old = (tmp_path / NAME).read_bytes()
+    ledger = open_ledger(url, DATASET, anchor)
+    debit(ledger, "alice", "one more")
+    ledger.close()
+    (tmp_path / NAME).write_bytes(old)
+    (tmp_path / f"{NAME}-head").unlink()
+    with pytest.raises(LedgerError, match="older copy") as refusal:
+        open_ledger(url, DATASET, anchor)
+    assert anchored or "ledger init" in str(refusal.value.hint)
+    if anchored:
+        with pytest.raises(LedgerError, match="older copy"):
+            init_ledger(url, DATASET, anchor)
+        return
+    assert init_ledger(url, DATASET) == verify_ledger(url, DATASET).head
+    open_ledger(url, DATASET).close()
+
+
+def test_what_only_an_anchor_can_tell(tmp_path: Path) -> None:
+    """As docs/operating.md says: without one, an older copy with its own head is served."""
+    url = filled(tmp_path)
+    old = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    ledger = open_ledger(url, DATASET)
+    spent = ledger.dataset_spent()
+    debit(ledger, "alice", "one more")
+    ledger.close()
+    for path, data in old.items():
+        path.write_bytes(data)
+    ledger = open_ledger(url, DATASET)
+    assert ledger.dataset_spent() == spent
+    ledger.close()
+    told = (Path(__file__).parents[2] / "docs" / "operating.md").read_text()
+    assert "an older copy put back together with its own `-head` file" in " ".join(told.split())
+
+
 def test_forked_history(tmp_path: Path) -> None:
     """Two copies that went on by themselves: the anchor follows one, the other is refused, even if it is longer."""
     live, other = tmp_path / "live", tmp_path / "other"
