@@ -11,6 +11,7 @@ import json
 import logging
 import time
 from collections.abc import Callable, Mapping
+from decimal import Decimal
 from itertools import count
 from typing import Literal, Protocol
 
@@ -24,10 +25,10 @@ from dpsql.catalog.catalog import Catalog, Catalogs
 from dpsql.compiler import Compiled, advice, explain
 from dpsql.compiler.emit import dialect_of
 from dpsql.compiler.plan import PlannedRelease, with_released_keys
-from dpsql.compiler.public import Remainder
+from dpsql.compiler.public import Remainder, reads_time
 from dpsql.errors import CHANGED, Rejected
 from dpsql.ledger import BudgetExhausted, InFlight, Ledger, open_ledger, trail
-from dpsql.ledger.balance import Balance, calendar_of, dataset_balance, in_epsilon, user_balance
+from dpsql.ledger.balance import Balance, calendar_of, dataset_balance, in_epsilon, statement_delta, user_balance
 from dpsql.ledger.views import system_relations
 from dpsql.ledger.words import plain
 from dpsql.notices import Grant
@@ -231,11 +232,14 @@ class Engine:
             asker.name, ready.asks, *limits_for(self.policy, asker), **account_for(self.policy, asker)
         )
         made: list[dict[str, object]] = []
-        for planned, source, recipe in zip(ready.paid, found.sources, found.recipes, strict=True):
-            entry: dict[str, object] = {"release": planned.id, "source": source.value}
+        delta = self._reading_delta(asker)
+        ways = zip(ready.paid, found.sources, found.costs, found.recipes, strict=True)
+        for planned, source, cost, recipe in ways:
+            epsilon = float(notices.priced(cost, ready, delta))
+            entry: dict[str, object] = {"release": planned.id, "source": source.value, "epsilon": epsilon}
             if recipe is not None:
                 error, fresh = notices.derived_errors(planned, recipe)
-                entry |= {"derived_from": len(recipe.sources), "error95": error, "fresh_error95": fresh}
+                entry |= {"derived_from": 1, "error95": error, "fresh_error95": fresh}
             made.append(entry)
         return made
 
@@ -275,7 +279,7 @@ class Engine:
             self._replays.keep(compiled, made, known)
         relation, empty = known
         cautions = (*notices.cautions(compiled, relation), *empty)
-        told = (*cautions, notices.price(self._user_balance(asker), ready, granted)) if settings.notices else ()
+        told = (*cautions, self._price(asker, ready, granted)) if settings.notices else ()
         if any(isinstance(grant, Reservation) for grant in granted.values()):
             return Answer(relation, told)
         again = self._again(compiled, (*cautions, notices.made_of(ready, granted)), len(granted))
@@ -283,7 +287,7 @@ class Engine:
 
     def _again(self, compiled: Compiled, notices: tuple[str, ...], replayed: int) -> Again | None:
         """What lets the answer be given again without asking here; None where it reads the clock."""
-        if compiled.now is not None or any("pg_now" in r.sql for r in (compiled.remainder, *compiled.derived)):
+        if compiled.now is not None or any(map(reads_time, (compiled.remainder, *compiled.derived))):
             return None
         return Again(self._serial, notices, replayed)
 
@@ -335,6 +339,14 @@ class Engine:
     def _user_balance(self, asker: Asker) -> Balance:
         spending = self.ledger.spending(asker.account, calendar_of(self.policy, asker.role))
         return user_balance(self.policy, asker.budget, spending)
+
+    def _price(self, asker: Asker, ready: Ready, granted: Mapping[str, Grant]) -> str:
+        return notices.price(self._user_balance(asker), ready, granted, self._reading_delta(asker))
+
+    def _reading_delta(self, asker: Asker) -> Decimal | None:
+        """At which the rho of this user's statements is read as epsilon."""
+        pure = self.policy.privacy.accounting == "pure"
+        return None if pure else statement_delta(self.policy, asker.budget)
 
     def _dataset_balance(self) -> Balance:
         return dataset_balance(self.policy, self.ledger.dataset_spent())

@@ -15,12 +15,12 @@ from dpsql.compiler.cautions import rank_errors, unseen_groups
 from dpsql.compiler.cells import MomentOutput, aggregate_name, linear
 from dpsql.compiler.histograms import HistogramOutput
 from dpsql.compiler.plan import PlannedRelease
-from dpsql.ledger.balance import Balance
+from dpsql.ledger.balance import Balance, read
 from dpsql.ledger.words import plain
 from dpsql.release import derived_error95, possible
 from dpsql.replay.ready import Ready
 from dpsql.replay.recipe import Derived, Recipe
-from dpsql.types import NUMERIC, TEXT, Column, Relation, Release, Reservation, Value
+from dpsql.types import NUMERIC, TEXT, Column, Cost, Relation, Release, Reservation, Value
 
 Grant = Reservation | Release | Derived
 """What the ledger gives for a release: to be made, stored, or derived from stored ones."""
@@ -38,16 +38,34 @@ BUDGET_COLUMNS = (
 _REPLAY = "Replay of a stored release: no new noise."
 
 
-def price(balance: Balance, ready: Ready, granted: Mapping[str, Grant]) -> str:
-    """What an answer cost, and what is left."""
+def price(balance: Balance, ready: Ready, granted: Mapping[str, Grant], delta: Decimal | None) -> str:
+    """What an answer cost, and what is left. `delta`: at which a statement's rho is read, None under pure."""
     left = f"epsilon {plain(balance.epsilon_left)} of {plain(balance.budget.epsilon)} left"
     left += ", all that the dataset has" if balance.by_dataset else ""
     fresh = sum(isinstance(grant, Reservation) for grant in granted.values())
+    viewed = sum(_paid(grant) != Cost() for grant in granted.values()) - fresh
+    words = made_of(ready, granted)[:-1]
+    if not fresh and not viewed:
+        return f"{words}; {left}."
+    debited = {ask.key: _paid(granted[planned.id]) for planned, ask in zip(ready.paid, ready.asks, strict=True)}
+    epsilon = plain(priced(sum(debited.values(), Cost()), ready, delta))
     if not fresh:
-        return f"{made_of(ready, granted)[:-1]}; {left}."
-    epsilon = plain(ready.compiled.epsilon)
-    part = "" if fresh == len(granted) else f" for {fresh} of {len(granted)} releases, the others are replays"
+        return f"Price: epsilon {epsilon} for a first view; {words[0].lower()}{words[1:]}; {left}."
+    others = len(granted) - fresh - viewed
+    part = f" for {fresh + viewed} of {len(granted)} releases" if others else ""
+    part += f", {viewed} as a first view" if viewed else ""
+    part += ", the others are replays" if others else ""
     return f"Price: epsilon {epsilon}{part}; {left}."
+
+
+def _paid(grant: Grant) -> Cost:
+    return grant.cost if isinstance(grant, Reservation) else grant.paid
+
+
+def priced(cost: Cost, ready: Ready, delta: Decimal | None) -> Decimal:
+    """What is paid of a statement's releases as an epsilon: the one that it names, where that is the price of all."""
+    whole = sum({ask.key: ask.cost for ask in ready.asks}.values(), Cost())
+    return ready.compiled.epsilon if cost == whole else read(cost, delta)
 
 
 def made_of(ready: Ready, granted: Mapping[str, Grant]) -> str:
@@ -55,7 +73,7 @@ def made_of(ready: Ready, granted: Mapping[str, Grant]) -> str:
     recipes = {id_: grant.recipe for id_, grant in granted.items() if isinstance(grant, Derived)}
     if not recipes:
         return _REPLAY
-    count = len({number for recipe in recipes.values() for number in recipe.sources})
+    count = len({recipe.source for recipe in recipes.values()})
     words = f"Derived from {count} stored release{'s' if count > 1 else ''}: no new noise"
     errors = [derived_errors(planned, recipes[planned.id]) for planned in ready.paid if planned.id in recipes]
     bars = told_error(*max(errors, default=(None, None), key=lambda pair: pair[0] or 0.0))
@@ -147,15 +165,16 @@ def free(compiled: Compiled) -> tuple[str, ...]:
 
 def foreseen(entry: Mapping[str, Any]) -> str:
     """An entry of EXPLAIN's `replay`, in words."""
-    free = entry["source"] == "free"
-    words = {"free": "free", "view": "a first view, which debits you alone", "fresh": "made anew"}[str(entry["source"])]
+    price = f"for epsilon {plain(Decimal(str(entry['epsilon'])))}"
+    words = {"free": "free", "view": f"a first view {price}, which debits you alone", "fresh": f"made anew {price}"}
+    told = words[str(entry["source"])]
     if "derived_from" in entry:
-        also = "" if free else "; what else follows from the same is free then"
+        also = "" if entry["source"] == "free" else "; what else follows from the same is free then"
         error = told_error(entry["error95"], entry["fresh_error95"])
-        words = f"derived from {entry['derived_from']} stored{error}, {words}{also}"
-    elif free:
-        words = "stored and seen, free"
-    return f"Replay of {entry['release']}: {words}"
+        told = f"derived from {entry['derived_from']} stored{error}, {told}{also}"
+    elif entry["source"] == "free":
+        told = "stored and seen, free"
+    return f"Replay of {entry['release']}: {told}"
 
 
 def budget_row(whose: str, balance: Balance) -> tuple[Value, ...]:

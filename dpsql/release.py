@@ -182,7 +182,7 @@ def released_relation(planned: PlannedRelease, made: Release) -> Relation:
 
 
 def derived_relation(planned: PlannedRelease, derived: Derived) -> Relation:
-    """The same of cells that are sums and differences of released ones, each with an error of its own."""
+    """The same of cells that are sums of released ones, each with an error of its own."""
     known: dict[tuple[float, ...], tuple[Scale, ...]] = {}
     scales = []
     for deviations in derived.recipe.stddevs():

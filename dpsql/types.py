@@ -7,7 +7,7 @@ beyond small derived properties.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date, datetime, time
 from decimal import Decimal
 from enum import Enum, unique
@@ -234,12 +234,13 @@ class Release:
     """Noisy integers per group: what may be known for ever after. Only `dpsql.release` and the replay store make it.
 
     `key` is the fingerprint of the measurement. `keys[g]` are the group's key values, `cells[g]` one noisy integer
-    per measurement column, in grid steps.
+    per measurement column, in grid steps. `paid`: what the account pays for its first look at a stored one.
     """
 
     key: str
     keys: tuple[tuple[Value, ...], ...]
     cells: tuple[tuple[int, ...], ...]
+    paid: Cost = field(default=Cost(), compare=False)
 
 
 Mechanism = Literal["auto", "laplace", "gaussian"]

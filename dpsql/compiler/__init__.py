@@ -111,7 +111,7 @@ def _compiled(
     planned = plan(aggregations, columns, privacy, terms)
     releases = _ordered({i: replace(p, index=i) for i, p in zip(places, planned, strict=True)}, state)
     remainder = translate(tree, state.relations, schema.policy.timezone)
-    public = tuple(name for name in state.relations if not name.startswith("_r"))
+    public = tuple(name for name in state.relations if name not in {f"_r{i}" for i in places})
     if releases and asks_nothing(asked):
         columns_only = empty_query([(c.name, c.type) for c in remainder.columns])
         remainder, releases = translate(columns_only, {}, schema.policy.timezone), ()
@@ -133,14 +133,15 @@ def _compiled(
 def _ordered(releases: Mapping[int, PlannedRelease], state: Split) -> tuple[PlannedRelease, ...]:
     """Inner releases before those that read them."""
     done: dict[int, PlannedRelease] = {}
+    inner = {f"_r{index}": index for index in releases}
 
     def visit(index: int) -> None:
         if index in done:
             return
         for derived in releases[index].aggregation.depends_on:
             for name in state.derived[derived].remainder.relations:
-                if name.startswith("_r"):
-                    visit(int(name[2:]))
+                if name in inner:
+                    visit(inner[name])
         done[index] = releases[index]
 
     for index in releases:

@@ -124,11 +124,10 @@ def _cells(release: PlannedRelease, compiled: Compiled, dialect: Dialect) -> dic
 
 def depends_on(release: PlannedRelease, compiled: Compiled) -> list[str]:
     """Ids of the releases whose rows this one reads."""
+    inner = {f"_{each.id}": each.id for each in compiled.releases}
     names: dict[str, None] = {}
     for index in release.aggregation.depends_on:
-        for name in compiled.derived[index].relations:
-            if name.startswith("_r"):
-                names[name[1:]] = None
+        names |= {inner[name]: None for name in compiled.derived[index].relations if name in inner}
     return list(names)
 
 

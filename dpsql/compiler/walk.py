@@ -34,6 +34,16 @@ def used_columns(aggregation: Aggregation) -> frozenset[str]:
     return frozenset(names | ({aggregation.unit} if aggregation.unit is not None else set()))
 
 
+def cut_by(aggregation: Aggregation) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """(table, the columns read of it, in order) where a unit's rows are cut to `max_rows`: these say which are kept."""
+    used = used_columns(aggregation)
+    return tuple(
+        (node.table, tuple(name for name, col in node.columns if col.name in used))
+        for node in nodes(aggregation)
+        if isinstance(node, Scan) and node.enforce_rows is not None
+    )
+
+
 def derived_relations(aggregation: Aggregation) -> tuple[int, ...]:
     """The public relations that must be computed before: those read as rows, and as single values."""
     found = {node.index for node in nodes(aggregation) if isinstance(node, Rows)}

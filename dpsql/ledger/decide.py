@@ -36,6 +36,8 @@ def distinct(asks: Sequence[Ask], gate: Gate) -> tuple[Ask, ...]:
     for ask in asks:
         if not _is_cost(ask.cost, gate) or not ask.key:
             raise Failed(f"an ask that the gate, {gate}, would not count")
+        if not set(ask.after) <= by_key.keys():
+            raise Failed("an ask before those whose releases it reads")
         if by_key.setdefault(ask.key, ask) != ask:
             raise Failed("two asks of one statement have the same key and different costs")
     return tuple(by_key.values())
@@ -50,13 +52,15 @@ def _is_cost(cost: Cost, gate: Gate) -> bool:
 def decide(ask: Ask, kept: Iterable[Stored], shared: bool) -> Decision:
     """The ask against what is kept under its key, newest first.
 
-    Free if the account has seen it or all share; else a first view at the recorded cost, if that is no more than the
-    ask's own in any component; else made anew.
+    Free if the account has seen it, or else if all share; else a first view at the recorded cost, if that is no more
+    than the ask's own in any component; else made anew.
     """
     newest_first = tuple(kept)
-    for stored in newest_first:
-        if stored.seen or shared:
-            return Decision(ask, Source.FREE, _FREE, stored)
+    free = next(
+        (stored for stored in newest_first if stored.seen), newest_first[0] if shared and newest_first else None
+    )
+    if free is not None:
+        return Decision(ask, Source.FREE, _FREE, free)
     for stored in newest_first:
         if within(stored.cost, ask.cost):
             return Decision(ask, Source.VIEW, stored.cost, stored)

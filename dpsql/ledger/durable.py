@@ -138,6 +138,7 @@ class DurableLedger:
             by_key = {decision.ask.key: decision for decision in decisions}
             return Preview(
                 sources=tuple(by_key[ask.key].source for ask in asks),
+                costs=tuple(by_key[ask.key].cost for ask in asks),
                 recipes=tuple(by_key[ask.key].recipe for ask in asks),
                 user=decide.account_price(decisions),
                 dataset=decide.dataset_price(decisions),
@@ -376,17 +377,19 @@ class DurableLedger:
         if patient:
             self._refuse_in_flight(rows, books, decisions)
         window = self._spending(rows, books, request.account, request.calendar).window
-        drafts = [entry for decision in decisions for entry in kin.debits(request, decision, statement, window)]
+        number = books.head.count + 1 + _is_due(books)
+        drafts = tuple(kin.debits(request, decisions, statement, window, number))
         fresh = tuple(entry for entry in self._add(rows, books, drafts) if entry.kind is Kind.DEBIT)
-        return found | {entry.key: _reservation(entry) for entry in fresh}, fresh
+        asked = (decision.ask.key for decision in decisions if decision.source is Source.FRESH)
+        return found | {key: _reservation(entry) for key, entry in zip(asked, fresh, strict=True)}, fresh
 
     def _refuse_in_flight(self, rows: Rows, books: Books, decisions: Iterable[Decision]) -> None:
         """Raises InFlight for a measurement that would be made although it is just being made."""
         for decision in decisions:
-            if decision.source is Source.FRESH:
-                debit = rows.unrecorded(decision.ask.key)
+            if decision.source is Source.FRESH and decision.key:
+                debit = rows.unrecorded(decision.key)
                 if debit is not None and self._flights.is_on(*debit, self._clock.now(books.at)[0]):
-                    raise InFlight(decision.ask.key)
+                    raise InFlight(decision.key)
 
     def _add(self, rows: Rows, books: Books, drafts: Sequence[Entry], *, timed: bool = False) -> tuple[Entry, ...]:
         """Add the entries; the ledger's time is put to those that have none (`timed`: they have)."""
@@ -399,9 +402,14 @@ class DurableLedger:
         return entries[len(due) :]
 
 
+def _is_due(books: Books) -> bool:
+    """Whether the next entries begin with a checkpoint: the last one is long ago."""
+    return books.head.count - books.checkpoint >= CHECKPOINT_EVERY
+
+
 def _checkpoint(rows: Rows, books: Books) -> list[Entry]:
-    """A checkpoint of the books as they are, if the last one is long ago."""
-    if books.head.count - books.checkpoint < CHECKPOINT_EVERY:
+    """A checkpoint of the books as they are, if it is due."""
+    if not _is_due(books):
         return []
     body = bookkeeping.to_bytes(books)
     rows.keep_checkpoint(books.head.count + 1, body)

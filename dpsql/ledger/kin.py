@@ -1,22 +1,23 @@
 """What becomes of an ask, derived answers included: stored releases of its family, read in one indexed look-up.
 
 Decides in which order the ways to an answer are taken: seen before, derived from what was seen, a first view of the
-very measurement, derived with first views, made anew. A derived answer with first views is one only if their recorded
-costs together are no more than the ask's own; each release that it reads is proven by the chain, its shape by the hash
-that the stored release holds.
+very measurement, derived with a first view, made anew. A derived answer with a first view is one only if that costs no
+more than the ask's own; each release that is read is proven by the chain, its shape by the hash that it holds.
 
 A first view may cost a user as much as a measurement, for an answer with a larger error. It is preferred all the same:
-what is bought is the stored releases with all that follows from them, and the dataset's budget, which is everybody's
-and has no window, stays as it is. Only what is read is bought, in full: answers that share their noise are no
-mechanisms of their own, so the sum of what each would cost alone bounds nothing. Who wants a measurement for that price
-says so (`reuse_error`), and is told.
+what is bought is the stored release with all that follows from it, and the dataset's budget, which is everybody's and
+has no window, stays as it is. Who wants a measurement for that price says so (`reuse_error`), and is told.
+
+A release that reads others is kept under a key of its own for each of those that it has read (`key_after`): of an inner
+measurement that was made twice, one user may have seen the first and another the second, and what was made of the first
+says as much of it as it says itself.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import partial
+from itertools import islice
 from math import prod
 from typing import Final
 
@@ -26,6 +27,7 @@ from dpsql.ledger.decide import Request
 from dpsql.ledger.model import Ask, Decision, Entry, Kind, LedgerError, Source, Stored
 from dpsql.ledger.rows import Rows
 from dpsql.replay.derive import choose
+from dpsql.replay.key import fingerprint
 from dpsql.replay.recipe import Derived, Kin, Recipe, Shape, decoded, digest
 from dpsql.replay.store import shape_digest
 from dpsql.types import Cost, Release, Reservation
@@ -41,53 +43,87 @@ EACH: Final = 2_000
 """Cells that a statement's releases may have together to be derived, each with so many more for what it looks at: those
 behind are replays or measurements. One with hundreds of releases would keep everybody waiting, and EXPLAIN is free."""
 
-MAX_ALONE: Final = 50
-"""Releases that are tried one by one, where the best recipe reads more than the account may view for its price."""
+MAX_TRIED: Final = 50
+"""Recipes of which the price is looked at, the most accurate first."""
 
 
 Found = dict[str, Reservation | Release | Derived]
 """What answers asks, by key."""
 
 
+def key_after(key: str, made: Sequence[int]) -> str:
+    """Under which a measurement is kept that has read these releases, by their debits; its own where it reads none."""
+    return fingerprint((key, made)) if made else key
+
+
 def decisions(rows: Rows, request: Request) -> tuple[Decision, ...]:
-    """What becomes of each ask in turn: what one pays for, the next ones have seen."""
+    """What becomes of each ask in turn: what one pays for, the next ones have seen. Those that others read come first.
+
+    What reads a release that is to be made anew is itself, for nothing has read that one yet.
+    """
     bought: set[int] = set()
-    made: list[Decision] = []
+    made: dict[str, Decision] = {}
     left = MAX_WORK
     for ask in request.asks:
-        kept = [_bought(stored, bought) for stored in shelf.kept(rows, ask.key, request.account)]
-        decision = decide.decide(ask, kept, request.shared)
+        read = [made[key].stored for key in ask.after]
+        stored = [each for each in read if each is not None]
+        if len(stored) < len(read):
+            made[ask.key] = Decision(ask, Source.FRESH, ask.cost, None)
+            continue
+        key = key_after(ask.key, [each.reservation for each in stored])
+        kept = [_bought(each, bought) for each in shelf.kept(rows, key, request.account)]
+        decision = replace(decide.decide(ask, kept, request.shared), key=key)
         if ask.kin is not None and decision.source is not Source.FREE and left > 0:
             left -= EACH + prod(len(axis.cells) for axis in ask.kin.shape.axes)
             decision = _settled(rows, ask, ask.kin, decision, request.account, request.shared, bought)
-        bought.update(stored.reservation for stored in decision.views)
-        made.append(decision)
-    return tuple(made)
+        if decision.source is Source.VIEW and decision.stored is not None:
+            bought.add(decision.stored.reservation)
+        made[ask.key] = decision
+    return tuple(made.values())
 
 
 def answers(rows: Rows, decisions: Iterable[Decision]) -> Found:
     """The kept releases that answer, by key; read before anything is debited, so that a damaged one costs nothing."""
     found: Found = {}
     for decision in decisions:
-        if decision.stored is not None:
-            found[decision.ask.key] = shelf.release_of(rows, decision.stored.reservation)
-        elif decision.recipe is not None:
-            found[decision.ask.key] = Derived(decision.recipe, _releases(rows, decision))
+        if decision.stored is None:
+            continue
+        number = decision.stored.reservation
+        if decision.recipe is None:
+            found[decision.ask.key] = replace(shelf.release_of(rows, number), paid=decision.cost)
+        else:
+            family = "" if decision.ask.kin is None else decision.ask.kin.family
+            found[decision.ask.key] = Derived(decision.recipe, _release(rows, number, family), decision.cost)
     return found
 
 
-def debits(request: Request, decision: Decision, statement: str, window: str) -> list[Entry]:
-    """A debit for what is made anew, a view for each kept release that the account pays for; none for what is free."""
-    common = partial(
-        draft, user=request.user, account=request.account, window=window, statement=statement, gate=request.gate
-    )
-    if decision.source is Source.FRESH:
-        content = events.to_content(decision.ask.events)
-        return [common(Kind.DEBIT, key=decision.ask.key, cost=decision.cost, content=content)]
-    return [
-        common(Kind.VIEW, key=stored.key, reservation=stored.reservation, cost=stored.cost, content=stored.events)
-        for stored in decision.views
-    ]
+def debits(
+    request: Request, decisions: Iterable[Decision], statement: str, window: str, number: int
+) -> Iterator[Entry]:
+    """A debit for what is made anew, a view for each kept release that the account pays for; none for what is free.
+
+    `number`: that of the first of these entries; the others follow.
+    """
+    made: dict[str, int] = {}
+    for decision in decisions:
+        ask, stored = decision.ask, decision.stored
+        if decision.source is Source.FREE:
+            if stored is not None:
+                made[ask.key] = stored.reservation
+            continue
+        if decision.source is Source.FRESH:
+            made[ask.key] = number
+            key = key_after(ask.key, [made[inner] for inner in ask.after])
+            entry = draft(Kind.DEBIT, key=key, cost=decision.cost, content=events.to_content(ask.events))
+        elif stored is not None:
+            made[ask.key] = stored.reservation
+            entry = draft(
+                Kind.VIEW, key=stored.key, reservation=stored.reservation, cost=stored.cost, content=stored.events
+            )
+        yield replace(
+            entry, user=request.user, account=request.account, window=window, statement=statement, gate=request.gate
+        )
+        number += 1
 
 
 def record(debit: Entry, content: str) -> Entry:
@@ -113,44 +149,35 @@ def _settled(
     """
     found = rows.kin(kin.family, account, MAX_KIN)
     seen = [(number, shape) for number, shape, known in found if known or shared or number in bought]
-    free = _derived(rows, ask, account, shared, bought, seen)
-    if free is not None and free.source is Source.FREE:
-        return free
-    if exact.source is Source.VIEW or len(seen) == len(found):
-        return exact
-    viewed = _derived(rows, ask, account, shared, bought, [(number, shape) for number, shape, _ in found])
-    if viewed is None:
-        unseen = [(number, shape) for number, shape, known in found if not known and number not in bought]
-        alone = (_derived(rows, ask, account, shared, bought, [one]) for one in _few(kin.family, unseen))
-        viewed = next((decision for decision in alone if decision is not None), None)
-    return exact if viewed is None else viewed
-
-
-def _few(family: str, found: Sequence[tuple[int, str]]) -> Sequence[tuple[int, str]]:
-    """The newest, as many as may be tried one by one."""
-    return found[: len(_shapes(family, found[:MAX_ALONE]))]
+    derived = _derived(rows, ask, kin, account, shared, bought, seen)
+    if derived is not None or exact.source is Source.VIEW:
+        return exact if derived is None else derived
+    known = {number for number, _ in seen}
+    viewed = [(number, shape) for number, shape, _ in found if number not in known]
+    return _derived(rows, ask, kin, account, shared, bought, viewed) or exact
 
 
 def _derived(
-    rows: Rows, ask: Ask, account: str, shared: bool, bought: Collection[int], found: Sequence[tuple[int, str]]
+    rows: Rows,
+    ask: Ask,
+    kin: Kin,
+    account: str,
+    shared: bool,
+    bought: Collection[int],
+    found: Sequence[tuple[int, str]],
 ) -> Decision | None:
-    """A derived answer that the account may have, at what it has not paid yet."""
-    recipe = _chosen(ask, found)
-    if recipe is None:
-        return None
-    stored = tuple(_bought(shelf.stored(rows, number, account), bought) for number in recipe.sources)
-    cost = sum((s.cost for s in stored if not (s.seen or shared)), Cost())
-    if not decide.within(cost, ask.cost):
-        return None
-    marked = tuple(replace(s, seen=True) if shared else s for s in stored)
-    return Decision(ask, Source.FREE if cost == Cost() else Source.VIEW, cost, None, recipe, marked)
+    """The most accurate derived answer that the account may have, at what it has not paid yet."""
+    for recipe in _recipes(kin, found):
+        stored = _bought(shelf.stored(rows, recipe.source, account), bought)
+        cost = Cost() if stored.seen or shared else stored.cost
+        if decide.within(cost, ask.cost):
+            return Decision(ask, Source.FREE if cost == Cost() else Source.VIEW, cost, stored, recipe)
+    return None
 
 
-def _chosen(ask: Ask, found: Sequence[tuple[int, str]]) -> Recipe | None:
+def _recipes(kin: Kin, found: Sequence[tuple[int, str]]) -> Iterator[Recipe]:
     try:
-        if ask.kin is None or not found:
-            return None
-        return choose(ask.kin, _shapes(ask.kin.family, found))
+        yield from islice(choose(kin, _shapes(kin.family, found)), MAX_TRIED)
     except (ValueError, KeyError, TypeError, ArithmeticError):
         raise LedgerError("the shape of a stored release is damaged") from None
 
@@ -170,11 +197,6 @@ def _shapes(family: str, found: Sequence[tuple[int, str]]) -> list[tuple[int, Sh
 
 def _bought(stored: Stored, bought: Collection[int]) -> Stored:
     return replace(stored, seen=True) if stored.reservation in bought else stored
-
-
-def _releases(rows: Rows, decision: Decision) -> tuple[Release, ...]:
-    family = "" if decision.ask.kin is None else decision.ask.kin.family
-    return tuple(_release(rows, stored.reservation, family) for stored in decision.sources)
 
 
 def _release(rows: Rows, reservation: int, family: str) -> Release:

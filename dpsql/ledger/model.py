@@ -64,13 +64,16 @@ class BudgetExhausted(Rejected):
 class Ask:
     """A release that a statement needs: the key of its measurement, and what it costs if it is made anew.
 
-    `events`: the same cost as privacy events, one for each noisy vector and key selection, for reports. `kin`: from
-    which stored releases it may be derived; None for from none. `room`: bytes that its record may take on the disk.
+    `events`: the same cost as privacy events, one for each noisy vector and key selection, for reports. `after`: the
+    keys of those asks of the same statement whose releases it reads. It is answered from the store only by what was
+    made of the very releases that these are answered by: the ledger keeps it under `key_after` these. `kin`: from which
+    stored releases it may be derived; None for from none. `room`: bytes that its record may take on the disk.
     """
 
     key: str
     cost: Cost
     events: tuple[Event, ...] = ()
+    after: tuple[str, ...] = ()
     kin: Kin | None = field(default=None, compare=False)
     room: int = field(default=LEAST, compare=False)
 
@@ -165,7 +168,8 @@ class Source(Enum):
 class Decision:
     """What becomes of one ask. `cost` is what the account pays; `stored` is the release that answers it, if any.
 
-    `recipe`: how the answer is derived from the releases in `sources`, where it is.
+    `recipe`: how the answer is derived from it, where it is no answer itself. `key`: under which the measurement is
+    kept, "" where a release that it reads is still to be made.
     """
 
     ask: Ask
@@ -173,14 +177,7 @@ class Decision:
     cost: Cost
     stored: Stored | None
     recipe: Recipe | None = None
-    sources: tuple[Stored, ...] = ()
-
-    @property
-    def views(self) -> tuple[Stored, ...]:
-        """The kept releases that the account pays for."""
-        if self.source is not Source.VIEW:
-            return ()
-        return tuple(s for s in (*self.sources, *((self.stored,) if self.stored else ())) if not s.seen)
+    key: str = ""
 
 
 class InFlight(Rejected):
@@ -199,13 +196,14 @@ class InFlight(Rejected):
 class Preview:
     """What `reserve` would do now: a source for each ask, what the user and the dataset would pay, and the refusal.
 
-    `recipes`: for each ask, how it would be derived, None where it would not.
+    `costs`: what the user would pay for each ask. `recipes`: how each would be derived, None where it would not.
     """
 
     sources: tuple[Source, ...]
     user: Cost
     dataset: Cost
     refusal: BudgetExhausted | None
+    costs: tuple[Cost, ...] = ()
     recipes: tuple[Recipe | None, ...] = ()
 
 
@@ -275,9 +273,9 @@ class Ledger(Protocol):
         dataset, what it cost then, if that is no more than the ask's cost in any component. All else is debited from
         both and gives a reservation. Equal keys share one. `shared`: kept releases are free for everyone. `calendar`:
         the user's limits are for what is spent in one window. What an ask's `kin` allows is derived from kept releases,
-        of which those that the account has not seen are first views. `patient`: raise InFlight instead of debiting a
-        measurement that another statement is just making. `terms`: asked of the policy in force in the transaction of
-        the debit; what it raises ends the statement.
+        of which those that the account has not seen are first views; `paid` of what is given says what a first view
+        cost. `patient`: raise InFlight instead of debiting a measurement that another statement is just making.
+        `terms`: asked of the policy in force in the transaction of the debit; what it raises ends the statement.
         Raises BudgetExhausted if the sum does not fit both limits.
         """
         ...

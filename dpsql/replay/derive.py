@@ -1,159 +1,89 @@
-"""What follows from stored releases: a new release as sums and differences of stored cells, and its own error.
+"""What follows from a stored release: a new one as sums of its cells, with the sums' own error.
 
-Decides from shapes alone (see `shape`): which sets of rows stored cells count, and how noisily. A set of rows that is
-the disjoint union of sets that were counted is counted by the sum of their noisy counts; ranges are also subtracted
-where that is sound (see `paths`). A sum of clipped cells is never clipped more than one fresh total: a unit's norm is
-at most the sum of its parts, and the radius of many groups at least that of one. A single cell may be, where a unit has
-much in other groups.
+Decides from shapes alone (see `shape`) where a sum of stored cells is, but for noise, the very integer that a fresh
+measurement would give: the error announced is that of the noise, and holds of nothing else. Two things must be equal.
 
-COUNT(x) and the n of AVG(x) have one clipping, by rows. SUM(x) is clipped by what it adds up to, the moments of AVG(x)
-by rows: of a unit with many rows of small values the first may keep all, the second little, and the ratio of the first
-to a clipped count is no average. So either follows from the other only where nothing is clipped.
+- Rows. A set of rows that is the disjoint union of sets that were counted in one release.
+- Clipping (`Measured.clip`). What a unit adds in a set of rows is scaled by its rows elsewhere, if a release has them
+  in other groups; so a cell of a clipped release is no measurement of that cell, and a sum of clipped cells is none of
+  their union. It is where nothing is clipped whatever the data. And where the SQL leaves a unit one group: its partial
+  is clamped by itself, the same in every set that holds all its rows or none. All other vectors only answer for the
+  very same cells under the same bounds, each as the vector that it is.
 
-Why it costs no privacy: all is computed from releases that were paid for, by post-processing, to which differential
-privacy is closed. Which of them are used, and whether any, is decided from plans and prices. It must never hang on
-released values: a statement would then be charged, or not, by what noise showed, and one whose answers are taken from
-the store only where they look right is answered with an error that is not the one announced.
+COUNT(x) and the n of AVG(x) are two vectors: counts are clamped before their norm is taken, the n of moments is not.
+They agree where each unit has one group, or nothing is clipped. SUM(x) is clipped by what it adds up to, the moments of
+AVG(x) by rows: these agree only where nothing is clipped, and on equal grids, since values are rounded to them.
 
-The error announced is the derived answer's own: cells have independent noise, so variances add up, each with the
-square of its coefficient. A 95 % interval of a sum of Gaussians is the Gaussian's; where there is Laplace noise it is
-2.12 standard deviations, what a single Laplace cell needs and sums of several do not exceed.
+Why it costs no privacy: all is computed from a release that was paid for, by post-processing, to which differential
+privacy is closed. Which one is used, and whether any, is decided from plans and prices. It must never hang on released
+values: a statement would then be charged, or not, by what noise showed, and one whose answers are taken from the store
+only where they look right is answered with an error that is not the one announced.
+
+The error announced is the derived answer's own: cells have independent noise, so variances add up. A 95 % interval of a
+sum of Gaussians is the Gaussian's; where there is Laplace noise it is 2.12 standard deviations, what a single Laplace
+cell needs and sums of several do not exceed.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
 from math import inf, prod
 from typing import Final
 
-from dpsql.replay.paths import DONE, Path, Ranges, shortest
-from dpsql.replay.recipe import ONE, Axis, Kin, Measured, Reading, Recipe, Shape, Term
+from dpsql.replay.recipe import ONE, Kin, Measured, Reading, Recipe, Shape
 from dpsql.replay.sets import Set, size, within
 
 MAX_TERMS: Final = 200_000
 """Stored cells that one derived answer adds up at most."""
 
+ALLOWED: Final = 1 + 1e-9
+"""All of the error that is allowed, up to rounding."""
+
 # Reading ------------------------------------------------------------------------------------------------------------
 
 
-def reading(asked: Measured, stored: Sequence[Measured], *, exact: bool) -> Reading | None:
-    """The vector from those of a stored release; None where it does not follow from them.
-
-    `exact`: no contribution can have been clipped.
-    """
-    by_text = {measured.text: place for place, measured in enumerate(stored)}
-    place = by_text.get(asked.text)
-    if place is not None:
-        return Reading(((place, Fraction(1)),), stored[place].variance)
-    found = {m.role: i for i, m in enumerate(stored) if m.role and m.of == asked.of}
+def reading(asked: Measured, stored: Sequence[Measured]) -> Reading | None:
+    """The vector from those of a stored release; None where it does not follow from them."""
+    like = {m.text: place for place, m in enumerate(stored) if m.clip == asked.clip}
+    if asked.text in like:
+        return _combined(stored, ((like[asked.text], Fraction(1)),))
+    if not asked.alone:
+        return None
+    found = {m.role: i for i, m in enumerate(stored) if m.role and m.of == asked.of and m.clip == asked.clip}
     match asked.role:
-        case "sum" if exact and "x" in found and "n" in found:
-            x = stored[found["x"]]
-            scale = x.step / asked.step
-            return _combined(stored, ((found["x"], scale), (found["n"], x.centre * scale / ONE)))
         case "count" if "n" in found and not asked.nan:
             return _combined(stored, ((found["n"], Fraction(1)),))
         case "n" if "count" in found and not asked.nan:
             return _combined(stored, ((found["count"], Fraction(1)),))
-        case "x" if exact and "sum" in found and "count" in found and not asked.nan:
+        case "sum" if not asked.clip and {"x", "n"} <= found.keys() and stored[found["x"]].step == asked.step:
+            x = stored[found["x"]]
+            return _combined(stored, ((found["x"], Fraction(1)), (found["n"], Fraction(x.centre, ONE))))
+        case "x" if not (asked.clip or asked.nan) and {"sum", "count"} <= found.keys():
             return _centred(asked, stored, found["sum"], found["count"])
     return None
 
 
 def _combined(stored: Sequence[Measured], parts: tuple[tuple[int, Fraction], ...]) -> Reading:
-    return Reading(parts, sum(float(factor) ** 2 * stored[place].variance for place, factor in parts))
+    variance = sum(float(factor) ** 2 * stored[place].variance for place, factor in parts)
+    return Reading(parts, variance, all(stored[place].summable for place, _ in parts))
 
 
-def _centred(asked: Measured, stored: Sequence[Measured], total: int, count: int) -> Reading:
+def _centred(asked: Measured, stored: Sequence[Measured], total: int, count: int) -> Reading | None:
     """The centred sum S - c N, for an average that is read with the same N.
 
     An average (S / N) has the variance (var S + mean^2 var N) / N^2. Read as c + (S - c N) / N with errors taken as
     independent it would be (var X + (mean - c)^2 var N) / N^2; this var X makes the two equal at the mean farthest from
     zero, and the second the larger one elsewhere.
     """
-    scale = stored[total].step / asked.step
+    if stored[total].step != asked.step:
+        return None
     c = abs(asked.centre)
     extra = max(2 * c * asked.most - c * c, 0) * stored[count].variance / ONE**2
-    variance = float(scale) ** 2 * stored[total].variance + extra
-    return Reading(((total, scale), (count, Fraction(-asked.centre, ONE))), variance)
-
-
-# Choosing -----------------------------------------------------------------------------------------------------------
-
-Tiles = Mapping[int, tuple[int, ...]]
-"""The cells that make up each asked set, by its place; empty sets have none."""
-
-
-@dataclass(slots=True)
-class _Candidate:
-    """A stored release that can be read. `weight`: the share of the allowed variance that one of its cells takes.
-
-    `grows`: so do all vectors that are read.
-    """
-
-    number: int
-    shape: Shape
-    readings: tuple[Reading, ...]
-    weight: float
-    grows: bool
-    tiles: dict[str, Tiles | None] = field(default_factory=dict)
-
-    def axis(self, name: str) -> Axis | None:
-        return next((axis for axis in self.shape.axes if axis.name == name), None)
-
-
-def choose(kin: Kin, stored: Sequence[tuple[int, Shape]]) -> Recipe | None:
-    """The recipe with the least share of the allowed error, over the axis along which cells of several are joined."""
-    asked = kin.shape
-    candidates = _candidates(kin, stored)
-    if not candidates:
-        return None
-    single = not all(measured.summable for measured in asked.measured)
-    shapes = [asked, *(c.shape for c in candidates)]
-    full = {axis.name: axis.full for shape in shapes for axis in shape.axes} or {"": ((0, 1),)}
-    wanted = {name: ((whole,)) for name, whole in full.items()} | {axis.name: axis.cells for axis in asked.axes}
-    tiled = {name: {i: each for i, each in enumerate(sets) if each} for name, sets in wanted.items()}
-    best: tuple[float, str, list[Path]] | None = None
-    for name in full:
-        paths = _paths(name, wanted[name], tiled, full, candidates, single)
-        worst = inf if paths is None else max((path.weight for path in paths), default=inf)
-        if paths is not None and worst <= DONE and (best is None or worst < best[0]):
-            best = worst, name, paths
-    return None if best is None else _recipe(asked, candidates, best[1], best[2])
-
-
-def _candidates(kin: Kin, stored: Sequence[tuple[int, Shape]]) -> list[_Candidate]:
-    """The releases whose vectors, and whose noise, will do."""
-    known: dict[tuple[tuple[Measured, ...], bool], tuple[tuple[Reading, ...], float, bool] | None] = {}
-    found: list[_Candidate] = []
-    last: tuple[tuple[Measured, ...], bool] | None = None
-    read = None
-    for number, shape in stored:
-        if not kin.aimed and shape.epsilon < kin.shape.epsilon:
-            continue
-        if last is None or shape.measured is not last[0] or shape.exact != last[1]:
-            last = shape.measured, shape.exact
-            if last not in known:
-                known[last] = _readings(kin, *last)
-            read = known[last]
-        if read is not None:
-            found.append(_Candidate(number, shape, *read))
-    return found
-
-
-def _readings(kin: Kin, stored: tuple[Measured, ...], exact: bool) -> tuple[tuple[Reading, ...], float, bool] | None:
-    """How each asked vector is read, the largest share of its allowed variance that one cell takes, and `grows`."""
-    readings = [reading(measured, stored, exact=exact) for measured in kin.shape.measured]
-    found = tuple(r for r in readings if r is not None)
-    if not found or len(found) < len(readings) or _leaning(kin.shape.measured, found, stored):
-        return None
-    weight = max(r.variance / limit if limit > 0 else inf for r, limit in zip(found, kin.limits, strict=True))
-    grows = all(len(r.parts) == 1 and stored[r.parts[0][0]].grows for r in found)
-    return (found, weight, grows) if weight <= DONE else None
+    return Reading(((total, Fraction(1)), (count, Fraction(-asked.centre, ONE))), stored[total].variance + extra, True)
 
 
 def _leaning(asked: Sequence[Measured], readings: Sequence[Reading], stored: Sequence[Measured]) -> bool:
@@ -171,115 +101,109 @@ def _leaning(asked: Sequence[Measured], readings: Sequence[Reading], stored: Seq
     return False
 
 
-def _tiles(c: _Candidate, name: str, wanted: Mapping[int, Set], full: Set) -> Tiles | None:
-    """The release's cells on this axis that make up the asked sets; None where they do not."""
-    if name not in c.tiles:
-        axis = c.axis(name)
-        c.tiles[name] = _tiled(wanted, (full,) if axis is None else axis.cells)
-    return c.tiles[name]
+# Choosing -----------------------------------------------------------------------------------------------------------
+
+Tiles = tuple[tuple[int, ...], ...]
+"""For each asked set of an axis, the places of the stored cells that it is made of; none for an empty set."""
 
 
-def _tiled(wanted: Mapping[int, Set], cells: tuple[Set, ...]) -> Tiles | None:
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """A stored release that the asked one follows from. `weight`: the share of the allowed variance that it takes."""
+
+    weight: float
+    number: int
+    shape: Shape
+    readings: tuple[Reading, ...]
+    tiles: Mapping[str, Tiles]
+
+
+def choose(kin: Kin, stored: Sequence[tuple[int, Shape]]) -> Iterator[Recipe]:
+    """The recipes within the allowed error, from the most accurate on; of equal ones, the first stored."""
+    read: dict[int, tuple[tuple[Reading, ...], float] | None] = {}  # one tuple stands for many shapes
+    ways: list[_Way] = []
+    for number, shape in stored:
+        if not kin.aimed and shape.epsilon < kin.shape.epsilon:
+            continue
+        if id(shape.measured) not in read:
+            read[id(shape.measured)] = _readings(kin, shape.measured)
+        readings = read[id(shape.measured)]
+        way = None if readings is None else _way(kin.shape, number, shape, *readings)
+        if way is not None:
+            ways.append(way)
+    for way in sorted(ways, key=lambda each: each.weight):
+        made = _recipe(kin.shape, way)
+        if made is not None:
+            yield made
+
+
+def _readings(kin: Kin, stored: tuple[Measured, ...]) -> tuple[tuple[Reading, ...], float] | None:
+    """How each asked vector is read, and the largest share of its allowed variance that one cell takes."""
+    readings = [reading(measured, stored) for measured in kin.shape.measured]
+    found = tuple(r for r in readings if r is not None)
+    if not found or len(found) < len(readings) or _leaning(kin.shape.measured, found, stored):
+        return None
+    weight = max(r.variance / limit if limit > 0 else inf for r, limit in zip(found, kin.limits, strict=True))
+    return (found, weight) if weight <= ALLOWED else None
+
+
+def _way(asked: Shape, number: int, shape: Shape, readings: tuple[Reading, ...], weight: float) -> _Way | None:
+    """How the asked cells are made of this release's; None where they are not, or are too noisy."""
+    wanted = {axis.name: axis.cells for axis in asked.axes}
+    kept = {axis.name: axis.cells for axis in shape.axes}
+    full = {axis.name: (axis.full,) for axis in (*asked.axes, *shape.axes)}
+    summable = all(each.summable for each in readings)
+    tiles: dict[str, Tiles] = {}
+    for name, whole in full.items():
+        found = _tiled(wanted.get(name, whole), kept.get(name, whole))
+        most = 0 if found is None else max(map(len, found), default=0)
+        if found is None or (most > 1 and not summable):
+            return None
+        tiles[name] = found
+        weight *= max(most, 1)
+        if weight > ALLOWED:
+            return None
+    return _Way(weight, number, shape, readings, tiles)
+
+
+def _tiled(wanted: Sequence[Set], cells: Sequence[Set]) -> Tiles | None:
+    """The cells that each wanted set is the union of; None where there are none such."""
     starts = sorted((cell[0][0], place) for place, cell in enumerate(cells) if cell)
     lows = [low for low, _ in starts]
-    found: dict[int, tuple[int, ...]] = {}
-    for number, asked in wanted.items():
-        places = [
+    found: list[tuple[int, ...]] = []
+    for asked in wanted:
+        places = tuple(
             place
             for low, high in asked
             for _, place in starts[bisect_left(lows, low) : bisect_left(lows, high)]
             if within(cells[place], asked)
-        ]
+        )
         if sum(size(cells[place]) for place in places) != size(asked):
             return None
-        found[number] = tuple(places)
-    return found
+        found.append(places)
+    return tuple(found)
 
 
-def _paths(
-    name: str,
-    wanted: Sequence[Set],
-    tiled: Mapping[str, Mapping[int, Set]],
-    full: Mapping[str, Set],
-    candidates: Sequence[_Candidate],
-    single: bool,
-) -> list[Path] | None:
-    """How each asked set of one axis is joined from cells that fit on all other axes."""
-    ranges = Ranges()
-    equal: dict[Set, Path] = {}
-    for place, c in enumerate(candidates):
-        times = _times(c, name, tiled, full, single)
-        weight = c.weight * times
-        if weight > DONE:
-            continue
-        axis = c.axis(name)
-        for number, cell in enumerate((full[name],) if axis is None else axis.cells):
-            if cell and (cell not in equal or weight < equal[cell].weight):
-                equal[cell] = Path(weight, ((place, number, 1),))
-            if not single and len(cell) == 1:
-                ranges.add((*cell[0], weight, place, number), exact=c.shape.exact, grows=c.grows and times == 1)
-    found: list[Path] = []
-    for asked, joined in zip(wanted, shortest(ranges, wanted), strict=True):
-        if not asked:  # no row within bounds and filter has this key: it counts nothing, without noise
-            found.append(Path(0.0, ()))
-            continue
-        best = min((way for way in (equal.get(asked), joined) if way), key=lambda way: way.weight, default=None)
-        if best is None:
-            return None
-        found.append(best)
-    return found
-
-
-def _times(
-    c: _Candidate, moving: str, tiled: Mapping[str, Mapping[int, Set]], full: Mapping[str, Set], single: bool
-) -> float:
-    """How many cells of all other axes are added up for one on the moving axis; infinite where these do not fit."""
-    times = 1.0
-    for name, whole in full.items():
-        if name == moving:
-            continue
-        tiles = _tiles(c, name, tiled[name], whole)
-        most = inf if tiles is None else max(map(len, tiles.values()), default=0)
-        if tiles is None or (single and most > 1):
-            return inf
-        times *= max(most, 1)
-    return times
-
-
-def _recipe(asked: Shape, candidates: Sequence[_Candidate], moving: str, paths: Sequence[Path]) -> Recipe | None:
-    """The rows behind the paths, for the product of the asked cells on all axes."""
-    used = sorted({place for path in paths for place, _, _ in path.terms})
-    if not used:
-        return None
-    source = {place: number for number, place in enumerate(used)}
+def _recipe(asked: Shape, way: _Way) -> Recipe | None:
+    """The stored rows behind each asked cell; None where these are too many in all."""
     names = [axis.name for axis in asked.axes]
-    cells: list[tuple[Term, ...]] = []
+    cells: list[tuple[int, ...]] = []
     count = 0
     for chosen in product(*(range(len(axis.cells)) for axis in asked.axes)):
-        at = dict(zip(names, chosen, strict=True))
-        terms = [
-            (source[place], row, by)
-            for place, number, by in paths[at.get(moving, 0)].terms
-            for row in _rows(candidates[place], moving, number, at)
-        ]
-        count += len(terms)
+        rows = tuple(_rows(way, dict(zip(names, chosen, strict=True))))
+        count += len(rows)
         if count > MAX_TERMS:
             return None
-        cells.append(tuple(terms))
-    return Recipe(
-        sources=tuple(candidates[place].number for place in used),
-        readings=tuple(candidates[place].readings for place in used),
-        cells=tuple(cells),
-        gaussian=all(m.gaussian for place in used for m in candidates[place].shape.measured),
-    )
+        cells.append(rows)
+    gaussian = all(m.gaussian for m in way.shape.measured)
+    return Recipe(way.number, way.readings, tuple(cells), gaussian)
 
 
-def _rows(c: _Candidate, moving: str, number: int, at: Mapping[str, int]) -> Iterator[int]:
-    """The rows of a stored release that make up an asked cell."""
-    strides = [prod(len(axis.cells) for axis in c.shape.axes[i + 1 :]) for i in range(len(c.shape.axes))]
-    choices = [
-        (number,) if axis.name == moving else (c.tiles[axis.name] or {}).get(at.get(axis.name, 0), ())
-        for axis in c.shape.axes
-    ]
-    for places in product(*choices):
+def _rows(way: _Way, at: Mapping[str, int]) -> Iterator[int]:
+    """The rows of the stored release that make up an asked cell: none where no row within bounds and filter has it."""
+    axes = way.shape.axes
+    if any(not places[at.get(name, 0)] for name, places in way.tiles.items()):
+        return
+    strides = [prod(len(axis.cells) for axis in axes[i + 1 :]) for i in range(len(axes))]
+    for places in product(*(way.tiles[axis.name][at.get(axis.name, 0)] for axis in axes)):
         yield sum(place * stride for place, stride in zip(places, strides, strict=True))

@@ -1,8 +1,11 @@
 """A compiled statement with all that the ledger is asked for it: found once, however often it is asked.
 
 Decides what the key of a measurement and the family of a release hang on beside their plans: the dataset and the state
-of its data, the time zone, public tables and what the policy declares of the others, inner releases. A release that
-others read, or that reads others, is never derived: its key would no longer tell what they have read.
+of its data, the time zone, what the policy declares of the tables, and everything public that can reach the backend's
+query. That is each public relation that it scans, each that a public remainder before it reads (as a single value, or
+as rows), and what the releases read that this one reads in turn. Of an inner release the key says which measurement it
+is; which one of several equal ones it was, the ledger adds when it knows (`Ask.after`). A release that others read, or
+that reads others, is never derived: its key would no longer tell what they have read.
 """
 
 from __future__ import annotations
@@ -14,7 +17,10 @@ from functools import lru_cache
 from hashlib import sha256
 
 from dpsql.compiler import Compiled, explain
+from dpsql.compiler.algebra import Scan
 from dpsql.compiler.plan import PlannedRelease
+from dpsql.compiler.walk import cut_by, nodes
+from dpsql.errors import Failed
 from dpsql.ledger.events import events_of
 from dpsql.ledger.model import Ask
 from dpsql.ledger.room import LEAST
@@ -58,24 +64,38 @@ class Surroundings:
     def __init__(self, schema: Schema, refreshes: int = 0) -> None:
         self._schema = schema
         self._epoch = (schema.policy.epoch, refreshes) if refreshes else schema.policy.epoch
-        self._public = {name: table.rows for name, table in schema.tables.items() if table.rows is not None}
+        everything = {**schema.tables, **schema.responses}
+        self._public = {name: table.rows for name, table in everything.items() if table.rows is not None}
         self._print = lru_cache(maxsize=None)(self._print_of)
 
     def keys(self, compiled: Compiled) -> dict[str, str]:
         """The key of each release: what it measures, on which state of the data, after which inner releases."""
         found: dict[str, str] = {}
         for planned in compiled.releases:
-            inner = [(i, compiled.derived[i].sql) for i in planned.aggregation.depends_on]
+            inner = [self._remainder(i, compiled) for i in planned.aggregation.depends_on]
             after = [found[name] for name in explain.depends_on(planned, compiled)]
-            found[planned.id] = fingerprint((planned.canonical, *self._state(planned), inner, after))
+            cut = cut_by(planned.aggregation)
+            told = (planned.canonical, *self._state(planned), inner, after)
+            found[planned.id] = fingerprint((*told, cut) if cut else told)
         return found
+
+    def _remainder(self, index: int, compiled: Compiled) -> tuple[object, ...]:
+        """What a public remainder computes (the clock's time is a constant of it), and from which public tables."""
+        made = compiled.derived[index]
+        released = {f"_{planned.id}" for planned in compiled.releases}
+        public = [self._print(name, False) for name in made.relations if name not in released]
+        return (index, made.sql, public) if public else (index, made.sql)
 
     def ready(self, compiled: Compiled, reuse: Reuse, queries: Mapping[str, tuple[str, ...]]) -> Ready:
         """The statement, ready to be asked."""
         keys, shapes = self.keys(compiled), self._shapes(compiled)
         paid = [planned for planned in compiled.releases if not planned.free]
-        asks = tuple(Ask(keys[p.id], p.cost, events_of(p), _kin(p, shapes.get(p.id), reuse), _room(p)) for p in paid)
-        return Ready(compiled, asks, shapes, queries)
+        asked = {planned.id for planned in paid}
+        asks = []
+        for p in paid:
+            after = tuple(keys[name] for name in explain.depends_on(p, compiled) if name in asked)
+            asks.append(Ask(keys[p.id], p.cost, events_of(p), after, _kin(p, shapes.get(p.id), reuse), _room(p)))
+        return Ready(compiled, tuple(asks), shapes, queries)
 
     def _shapes(self, compiled: Compiled) -> dict[str, Shape]:
         read = {name for planned in compiled.releases for name in explain.depends_on(planned, compiled)}
@@ -92,13 +112,16 @@ class Surroundings:
     def _state(self, planned: PlannedRelease) -> tuple[object, ...]:
         """Which data, read how."""
         policy = self._schema.policy
-        joined = sorted(name for name in self._public if f"scan({name} " in planned.canonical)
+        scanned = {node.table for node in nodes(planned.aggregation) if isinstance(node, Scan)}
+        joined = sorted(scanned & self._public.keys())
         return policy.dataset, self._epoch, policy.timezone, [self._print(name, False) for name in joined]
 
     def _print_of(self, table: str, declared: bool) -> str:
         """A hash of a public table's snapshot, or of what the policy declares of a table."""
         if declared:
             return fingerprint(replace(self._schema.tables[table], rows=None))
+        if table not in self._public:
+            raise Failed("a release reads a relation that is not known to be public")
         return sha256(repr(self._public[table]).encode()).hexdigest()
 
 

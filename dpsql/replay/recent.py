@@ -12,6 +12,7 @@ from collections import OrderedDict
 from collections.abc import Mapping
 
 from dpsql.compiler import Compiled
+from dpsql.compiler.public import reads_time
 from dpsql.replay.recipe import Derived
 from dpsql.types import Relation, Release, Reservation
 
@@ -50,5 +51,5 @@ class Recent:
     def _key(self, compiled: Compiled, granted: Mapping[str, Grant]) -> tuple[int, tuple[Release, ...]] | None:
         """None where something is not a stored release. The entry keeps `compiled` alive, so its id stays its own."""
         stored = tuple(grant for grant in granted.values() if isinstance(grant, Release))
-        volatile = any("pg_now" in r.sql for r in (compiled.remainder, *compiled.derived))
+        volatile = any(map(reads_time, (compiled.remainder, *compiled.derived)))
         return None if volatile or len(stored) < len(granted) else (id(compiled), stored)

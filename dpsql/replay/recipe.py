@@ -1,4 +1,4 @@
-"""Shapes of releases, and recipes that make one from stored ones: the vocabulary of derived answers, and their text.
+"""Shapes of releases, and recipes that make one from a stored one: the vocabulary of derived answers, and their text.
 
 Decides how noisy cells are added up, and what error the sums have: `dpsql.replay.derive` decides which.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
@@ -16,7 +16,7 @@ from math import sqrt
 from typing import Any, Final, Literal
 
 from dpsql.replay.sets import Set, packed, unpacked
-from dpsql.types import Release
+from dpsql.types import Cost, Release
 
 LIMIT: Final = 2**63 - 1
 """Noisy totals saturate here, as fresh ones do."""
@@ -40,13 +40,16 @@ class Axis:
 class Measured:
     """One measured vector. `text` tells what is added up; `variance` is of its noise, in squared steps.
 
+    `clip`: how contributions are clipped, "" for not at all, whatever the data; equal for equal clipping. `alone`: a
+    unit's contribution to a cell hangs on its rows there alone. `summable`: the cells of a union add up to it.
     `role`: in what COUNT(x), SUM(x) and AVG(x) share: a count or a sum of `of`, or the first two moments, whose values
     are centred at `centre` steps and within `most` of zero. `step`: units per step. `nan`: x may be NaN, which COUNT
-    counts and a moment does not. `grows`: a unit adds the lesser of a constant and what its rows come to, all of one
-    sign (see `paths`).
+    counts and a moment does not.
     """
 
     text: str
+    clip: str
+    alone: bool
     summable: bool
     gaussian: bool
     variance: float
@@ -56,20 +59,18 @@ class Measured:
     centre: int = 0
     most: int = 0
     nan: bool = False
-    grows: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
     """What a release of a family counts. Its rows are in the order of the product of the axes' cells.
 
-    `exact`: no contribution is clipped, whatever the data. `epsilon`: what its statement named.
+    `epsilon`: what its statement named.
     """
 
     family: str
     axes: tuple[Axis, ...]
     measured: tuple[Measured, ...]
-    exact: bool
     epsilon: Decimal
 
 
@@ -79,49 +80,40 @@ class Reading:
 
     parts: tuple[tuple[int, Fraction], ...]
     variance: float
-
-
-Term = tuple[int, int, int]
-"""(source, row of its release, coefficient)."""
+    summable: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """How each asked cell is added up. `sources`: the stored releases by number; `readings[s][m]`: of source s."""
+    """How each asked cell is added up from rows of one stored release. `source`: its number; `readings`: by vector."""
 
-    sources: tuple[int, ...]
-    readings: tuple[tuple[Reading, ...], ...]
-    cells: tuple[tuple[Term, ...], ...]
+    source: int
+    readings: tuple[Reading, ...]
+    cells: tuple[tuple[int, ...], ...]
     gaussian: bool
 
     def stddevs(self) -> tuple[tuple[float, ...], ...]:
         """The standard deviation of each cell of each vector, in steps."""
-        columns = [[reading.variance for reading in source] for source in self.readings]
-        count = len(self.readings[0])
-        return tuple(
-            tuple(sqrt(sum(by * by * columns[source][m] for source, _, by in terms)) for m in range(count))
-            for terms in self.cells
-        )
+        return tuple(tuple(sqrt(len(rows) * each.variance) for each in self.readings) for rows in self.cells)
 
 
 @dataclass(frozen=True, slots=True)
 class Derived:
-    """What answers an ask: a recipe, and the releases that it names, in its order."""
+    """What answers an ask: a recipe, and the release that it names. `paid`: what the account pays for seeing that."""
 
     recipe: Recipe
-    releases: tuple[Release, ...]
+    release: Release
+    paid: Cost = field(default=Cost(), compare=False)
 
     def cells(self) -> tuple[tuple[int, ...], ...]:
         """The noisy cells, in whole steps."""
-        return tuple(self._row(terms) for terms in self.recipe.cells)
+        return tuple(
+            tuple(self._total(rows, reading) for reading in self.recipe.readings) for rows in self.recipe.cells
+        )
 
-    def _row(self, terms: Sequence[Term]) -> tuple[int, ...]:
-        totals = [Fraction(0)] * len(self.recipe.readings[0])
-        for source, row, by in terms:
-            found = self.releases[source].cells[row]
-            for place, reading in enumerate(self.recipe.readings[source]):
-                totals[place] += by * sum(found[column] * factor for column, factor in reading.parts)
-        return tuple(max(-LIMIT, min(LIMIT, round(total))) for total in totals)
+    def _total(self, rows: Sequence[int], reading: Reading) -> int:
+        totals = (self.release.cells[row][column] * factor for row in rows for column, factor in reading.parts)
+        return max(-LIMIT, min(LIMIT, round(sum(totals, Fraction(0)))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,15 +140,15 @@ def encoded(shape: Shape) -> str:
     """The shape as it is stored, without its family."""
     document = {
         "epsilon": str(shape.epsilon),
-        "exact": shape.exact,
         "axes": [[axis.name, packed([axis.full]), packed(axis.cells)] for axis in shape.axes],
-        "measured": [[m.text, m.summable, m.gaussian, m.variance.hex(), *_facts(m)] for m in shape.measured],
+        "measured": [_written(m) for m in shape.measured],
     }
     return json.dumps(document, separators=(",", ":"))
 
 
-def _facts(m: Measured) -> tuple[object, ...]:
-    return m.role, m.of, str(m.step), m.centre, m.most, m.nan, m.grows
+def _written(m: Measured) -> list[object]:
+    clipping = m.clip, m.alone, m.summable
+    return [m.text, *clipping, m.gaussian, m.variance.hex(), m.role, m.of, str(m.step), m.centre, m.most, m.nan]
 
 
 @lru_cache(maxsize=128)
@@ -167,20 +159,16 @@ def decoded(text: str, family: str) -> Shape:
         family=family,
         axes=tuple(Axis(name, unpacked(whole)[0], unpacked(cells)) for name, whole, cells in document["axes"]),
         measured=_measured(tuple(tuple(each) for each in document["measured"])),
-        exact=bool(document["exact"]),
         epsilon=Decimal(document["epsilon"]),
     )
 
 
 @lru_cache(maxsize=4096)
 def _measured(rows: tuple[tuple[Any, ...], ...]) -> tuple[Measured, ...]:
-    """One tuple for all releases that measure the same, so that it is read once in a choice.
-
-    Shapes that earlier versions stored have no `grows`.
-    """
+    """One tuple for all releases that measure the same, so that it is read once in a choice."""
     return tuple(
-        Measured(text, summable, gaussian, float.fromhex(variance), role, of, Fraction(step), *rest)
-        for text, summable, gaussian, variance, role, of, step, *rest in rows
+        Measured(text, clip, alone, summable, gaussian, float.fromhex(variance), role, of, Fraction(step), *rest)
+        for text, clip, alone, summable, gaussian, variance, role, of, step, *rest in rows
     )
 
 

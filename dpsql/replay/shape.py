@@ -1,9 +1,12 @@
-"""The shape of a planned release: what of it is its family, and which sets of rows its cells count.
+"""The shape of a planned release: what of it is its family, which sets of rows its cells count, and how it clips them.
 
-Two releases of one family measure the same rows but for their keys and their filters over public domains: the same
-relation, unit, contribution bounds, norm, state of the data and declarations. A release whose shape cannot be told
-(private keys, choices, inner releases, an outer join that keeps public rows, two keys on one axis) has none; nothing is
-derived from it or for it.
+Two releases of one family read the same rows but for their keys and their filters over public domains: the same
+relation, of which the same rows survive, the same unit and contribution bounds, norm, state of the data and
+declarations. Where a table's rows are cut to `max_rows`, which of them survive hangs on all the columns that are read,
+so these belong to the family. A release whose shape cannot be told (private keys, choices, inner releases, an outer
+join that keeps public rows, two keys on one axis) has none; nothing is derived from it or for it.
+
+How a vector is clipped (`_clip`) is what the emitted SQL makes of a unit's rows: see `compiler.emit.release`.
 """
 
 from __future__ import annotations
@@ -18,9 +21,9 @@ from typing import Final
 
 from dpsql.compiler.algebra import Col, Expr, Filter, Lit, Node, canonical, describe
 from dpsql.compiler.cells import Cell, cell_text, linear
-from dpsql.compiler.plan import Form, Measurement, PlannedRelease
+from dpsql.compiler.plan import Measurement, PlannedRelease
 from dpsql.compiler.sharing import may_clip
-from dpsql.compiler.walk import parts
+from dpsql.compiler.walk import cut_by, parts
 from dpsql.dp.mechanisms import DiscreteGaussian, stddev
 from dpsql.replay.axes import Line, Part, cells_of, columns, part_of
 from dpsql.replay.key import fingerprint
@@ -31,6 +34,9 @@ _PREFIX: Final = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|scan\((\S+) 
 """A scan's prefix, which hangs on which columns are read; or a constant, in which a client may have written one."""
 
 MAX_CELLS: Final = 10_000
+
+_VERSION: Final = 2
+"""Of what families and shapes mean: nothing is derived from a shape that was stored with another one."""
 
 
 def shape_of(planned: PlannedRelease, epsilon: Decimal, surroundings: object) -> Shape | None:
@@ -47,7 +53,9 @@ def shape_of(planned: PlannedRelease, epsilon: Decimal, surroundings: object) ->
         return None
     family = fingerprint(
         (
+            _VERSION,
             _PREFIX.sub(lambda found: found[0] if found[1] is None else f"scan({found[1]},", describe(rest)),
+            cut_by(aggregation),
             aggregation.unit,
             aggregation.max_groups,
             aggregation.max_rows,
@@ -55,9 +63,7 @@ def shape_of(planned: PlannedRelease, epsilon: Decimal, surroundings: object) ->
             surroundings,
         )
     )
-    measured = tuple(_measured(m, planned.form) for m in planned.measurements)
-    exact = not may_clip(aggregation, planned.form, planned.bound)
-    return Shape(family, axes, measured, exact, epsilon)
+    return Shape(family, axes, tuple(_measured(m, planned, axes) for m in planned.measurements), epsilon)
 
 
 def _apart(node: Node, known: Mapping[str, Col]) -> tuple[Node, dict[str, Part]]:
@@ -107,8 +113,8 @@ def _axis(line: Line, cells: tuple[Set, ...], part: Part | None) -> Axis:
     return Axis(line.name, line.full, narrowed)
 
 
-def _measured(m: Measurement, form: Form) -> Measured:
-    """Units are counted like rows where each has one."""
+def _measured(m: Measurement, planned: PlannedRelease, axes: tuple[Axis, ...]) -> Measured:
+    """Units are counted like rows where each has one group."""
     cell, moment = m.cell, m.cell.moment
     role: Role = ""
     if cell.kind in ("count", "sum") and cell.argument is not None:
@@ -118,9 +124,12 @@ def _measured(m: Measurement, form: Form) -> Measured:
     argument = "*" if cell.argument is None else canonical(cell.argument)
     condition = "" if cell.condition is None else canonical(cell.condition)
     grid = moment.x if moment is not None else cell.grid
+    clip = _clip(cell, planned, axes)
     return Measured(
         text=_short(cell_text(cell)),
-        summable=cell.kind in ("count", "sum", "moment") or (cell.kind == "units" and form == "rows"),
+        clip=clip,
+        alone=not clip or planned.form == "single",
+        summable=cell.kind in ("count", "sum", "moment") or (cell.kind == "units" and planned.form != "norm"),
         gaussian=isinstance(m.mechanism, DiscreteGaussian),
         variance=stddev(m.mechanism) ** 2,
         role=role,
@@ -129,15 +138,31 @@ def _measured(m: Measurement, form: Form) -> Measured:
         centre=moment.x.centre if moment is not None and role else 0,
         most=max(abs(grid.low), abs(grid.high)) if grid is not None and role else 0,
         nan=cell.argument is not None and cell.argument.type.is_float,
-        grows=form == "single" and _grows(cell),
     )
 
 
-def _grows(cell: Cell) -> bool:
-    """Whether a unit's total never falls where rows are added, or never rises, but for where it is clipped."""
-    if cell.kind == "sum" and cell.grid is not None:
-        return cell.grid.low >= 0 or cell.grid.high <= 0
-    return cell.kind == "count" or (cell.moment is not None and cell.moment.order == 0)
+def _clip(cell: Cell, planned: PlannedRelease, axes: tuple[Axis, ...]) -> str:
+    """How a unit's contribution is clipped, "" where it never is; equal texts within a family mean equal clipping.
+
+    - A unit counts as one in each of its groups, so its vector passes where the radius is that of all groups.
+    - Rows so few that no norm reaches its radius pass, whatever else they add up to.
+    - A unit's only partial is clamped to a radius that hangs on the family alone.
+    - Else it is scaled by its norm over all cells: the bound, and these very cells, say by how much.
+    """
+    if cell.kind == "units":
+        if planned.form != "norm" or planned.bound.groups == planned.size:
+            return ""
+    elif not may_clip(planned.aggregation, planned.form, planned.bound):
+        return ""
+    if planned.form == "single":
+        return "single"
+    counted = {axis.name: frozenset(filter(None, axis.cells)) for axis in axes}
+    told = {name: cells for name, cells in counted.items() if cells != {_full(axes, name)}}
+    return fingerprint((planned.bound, told))[:32]
+
+
+def _full(axes: tuple[Axis, ...], name: str) -> Set:
+    return next(axis.full for axis in axes if axis.name == name)
 
 
 def _short(text: str) -> str:

@@ -26,7 +26,7 @@ PATIENCE = 0.4
 """Seconds before a spinner shows: quick answers come without a flicker."""
 
 _PRICED = ("select", "with", "(", "values", "table")
-_PRICE = re.compile(r"^Price: (epsilon \S+?)( for \d+ of \d+ releases)?[,;]")
+_PRICE = re.compile(r"^Price: (epsilon \S+?)(?: for a first view)?( for \d+ of \d+ releases)?[,;]")
 
 
 def ask(state: State, statement: str) -> Result | None:

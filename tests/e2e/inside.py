@@ -48,7 +48,7 @@ class Forgetful:
         return 0
 
     def preview(self, user: str, asks: Sequence[Ask], *_: object, **__: object) -> Preview:
-        return Preview((Source.FRESH,) * len(asks), Cost(), Cost(), None, (None,) * len(asks))
+        return Preview((Source.FRESH,) * len(asks), Cost(), Cost(), None, (Cost(),) * len(asks), (None,) * len(asks))
 
     def spending(self, *_: object, **__: object) -> Spending:
         return Spending(Cost())

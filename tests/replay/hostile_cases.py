@@ -1,9 +1,9 @@
 """Hostile rows, and random statements over them, for tests of what follows from what. Not a test itself.
 
 Values lie outside their declared bounds where nothing coarser is made of them, are NULL, NaN, infinite, negative zero,
-fall into the hours that a time zone skips; units have many rows. `loose` has bounds that no unit reaches, `tight` has
-bounds that most do. What totals rest on is as declared: lists hold all values of their columns, and NULL where it is
-declared.
+fall into the hours that a time zone skips; units have many rows. `tight` has bounds that most units exceed, `loose` has
+bounds that none reaches, which no plan knows; `cut` keeps three rows of each unit, `ones` have one by a primary key.
+What totals rest on is as declared: lists hold all values of their columns, and NULL where it is declared.
 """
 
 from __future__ import annotations
@@ -11,20 +11,22 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from pathlib import Path
 from random import Random
 
 import duckdb
 
+from dpsql.compiler.plan import PlannedRelease
+from dpsql.dp.noise import draw
 from dpsql.engine import Engine, open_engine
 from dpsql.errors import Rejected
 from dpsql.ledger import init_ledger
 from dpsql.policy.load import load
 from dpsql.release import release
 from dpsql.replay.derive import choose
-from dpsql.replay.recipe import Derived, Kin, Recipe, Shape
+from dpsql.replay.recipe import Derived, Kin, Shape
 from dpsql.session.ports import CancelToken
 from dpsql.types import Release, Reservation, Settings
 
@@ -42,8 +44,15 @@ privacy:
   accounting: {accounting}
   budget: {{epsilon: 100, delta: 1e-5}}
 tables:
+  people:
+    unit: uid
+    max_rows: 1
+    columns:
+      g: {{type: text, values: [left, right]}}
+      h: {{type: integer, lower: 0, upper: 3}}
   facts:
     unit: uid
+    {limit}
     columns:
       i: {{type: integer, lower: -5, upper: 12, nullable: true}}
       w: {{type: integer, lower: -3, upper: 9}}
@@ -63,7 +72,12 @@ roles:
 users:
   alice: {{role: analyst}}
 """
-BOUNDS = {"loose": (40, 400), "tight": (2, 2)}
+BOUNDS = {
+    "loose": (40, 400, ""),
+    "tight": (2, 2, ""),
+    "cut": (2, 3, "max_rows: 3"),
+    "ones": (2, 2, "max_rows: 1"),
+}
 COLUMNS = {
     "i": "INTEGER", "w": "INTEGER", "p": "INTEGER", "f": "DOUBLE", "n": "DECIMAL(6,2)", "d": "DATE", "t": "TIMESTAMP",
     "z": "TIMESTAMPTZ", "s": "TEXT", "o": "TEXT", "l": "INTEGER", "b": "BOOLEAN", "c": "BOOLEAN",
@@ -99,14 +113,17 @@ def row(random: Random) -> list[object]:
     ]
 
 
-def fill(path: Path, random: Random, people: int = 25) -> None:
+def fill(path: Path, random: Random, *, ones: bool, people: int = 25) -> None:
     with closing(duckdb.connect(str(path))) as connection:
         columns = ", ".join(f"{name} {kind}" for name, kind in COLUMNS.items())
-        connection.execute(f"CREATE TABLE facts (uid INTEGER, {columns})")
+        connection.execute("CREATE TABLE people (uid INTEGER PRIMARY KEY, g TEXT, h INTEGER)")
+        owners = [[unit, random.choice(("left", "right")), random.randrange(4)] for unit in range(people)]
+        connection.executemany("INSERT INTO people VALUES (?, ?, ?)", owners)
+        connection.execute(f"CREATE TABLE facts (uid INTEGER {'PRIMARY KEY' if ones else ''}, {columns})")
         rows = [
-            [random.choice((unit, unit, None)) if unit == 0 else unit, *row(random)]
-            for unit in range(people)
-            for _ in range(random.choice((1, 2, 3, 30)))
+            [random.choice((unit, unit, None)) if unit == 0 and not ones else unit, *row(random)]
+            for unit in range(4 * people if ones else people)
+            for _ in range(1 if ones else random.choice((1, 2, 3, 30)))
         ]
         connection.executemany(f"INSERT INTO facts VALUES ({', '.join('?' * (len(COLUMNS) + 1))})", rows)
 
@@ -124,6 +141,8 @@ ENDS: dict[str, tuple[str, ...]] = {
     "s": ("''", "'a'", "'A'", "'ä'", "'b '", "'b'", "'zz'"),
     "o": ("'x'", "'X'", "'é'", "'e'"),
     "l": ("3", "-1", "2", "0", "1", "2.5"),
+    "g": ("'left'", "'right'", "'up'"),
+    "h": ("0", "1", "2", "3", "7"),
 }
 READ: dict[str, tuple[str, ...]] = {
     "i": ("i", "i", "i", "FLOOR(i / 5.0)", "i / 4", "i + 3", "i * 2", "-i", "ABS(i)", "i % 3", "CAST(i AS real)"),
@@ -133,7 +152,7 @@ READ: dict[str, tuple[str, ...]] = {
     "d": ("d", "d", "DATE_TRUNC('month', d)", "EXTRACT(year FROM d)", "EXTRACT(month FROM d)"),
     "t": ("t", "t", "DATE_TRUNC('week', t)", "CAST(t AS date)", "DATE_TRUNC('day', t)"),
     "z": ("z", "z", "DATE_TRUNC('day', z)", "DATE_TRUNC('hour', z)", "CAST(z AS date)"),
-    "s": ("s",), "o": ("o",), "l": ("l", "l", "l + 1"),
+    "s": ("s",), "o": ("o",), "l": ("l", "l", "l + 1"), "g": ("g",), "h": ("h", "h / 2"),
 }  # fmt: skip
 KEYS = (
     "i", "w", "FLOOR(w / 5.0)", "w / 3", "FLOOR(w / 2.0) * 2", "w % 2", "FLOOR(n)", "FLOOR(f)", "d",
@@ -142,6 +161,7 @@ KEYS = (
     "ABS(i)", "-i", "i % 3", "FLOOR(n * 10)", "FLOOR(f / 2)",
     "CASE WHEN w < 2 THEN 0 WHEN w < 7 THEN 1 ELSE 2 END", "CASE WHEN i < 2 THEN 0 WHEN i < 7 THEN 1 END",
     "CASE WHEN i < 7 THEN i END", "COALESCE(i, 0)", "CASE WHEN l > 0 THEN l ELSE 0 END",
+    "g", "h", "h / 2",
 )  # fmt: skip
 AGGREGATES: tuple[tuple[str, ...], ...] = (
     ("COUNT(*)",), ("COUNT(*)",), ("COUNT(*)", "COUNT(w)", "AVG(w)"), ("COUNT(i)", "AVG(i)"), ("COUNT(f)", "AVG(f)"),
@@ -177,19 +197,23 @@ def simple(random: Random, column: str) -> str:
 
 def statements(random: Random, count: int) -> list[str]:
     """Statements about one column, with one of a few aggregates, so that much follows from much."""
-    column, aggregates = random.choice((*ENDS, "b", "c")), random.choice(AGGREGATES)
-    other = random.choice(("w", "s", "b", "l", "o")) if random.random() < 0.3 else None
+    joined = random.random() < 0.4
+    own_columns = [name for name in (*ENDS, "b", "c") if name not in ("g", "h")]
+    column = random.choice(("g", "h") if joined and random.random() < 0.7 else own_columns)
+    aggregates = random.choice(AGGREGATES)
+    source = "facts JOIN people USING (uid)" if joined else "facts"
+    other = random.choice((*(("g", "h") if joined else ()), "w", "s", "b", "l", "o")) if random.random() < 0.3 else None
     fixed = f" AND ({simple(random, other)})" if other and random.random() < 0.5 else ""
     own = [key for key in KEYS if column in re.findall(r"\b[a-z]\b", key)]
     found = []
     for _ in range(count):
-        keys = [random.choice(own)] if own and random.random() < 0.4 else []
+        keys = [random.choice(own)] if own and random.random() < 0.5 else []
         if other and random.random() < 0.3:
             keys.append(other)
         conditions = simple(random, column) if random.random() < 0.9 else "TRUE"
         group = f" GROUP BY {', '.join(str(i + 1) for i in range(len(keys)))}" if keys else ""
         measured = random.choice(aggregates)
-        found.append(f"SELECT {', '.join([*keys, measured])} FROM facts WHERE ({conditions}){fixed}{group}")
+        found.append(f"SELECT {', '.join([*keys, measured])} FROM {source} WHERE ({conditions}){fixed}{group}")
     return list(dict.fromkeys(found))
 
 
@@ -202,8 +226,18 @@ class Known:
 
     text: str
     shape: Shape
+    planned: PlannedRelease
     release: Release
-    single: bool
+
+    @property
+    def noisy(self) -> Release:
+        """With the noise that it is planned with."""
+        drawn = [draw(m.mechanism, len(self.release.cells)) for m in self.planned.measurements]
+        cells = (
+            tuple(cell + int(extra) for cell, extra in zip(row, noise, strict=True))
+            for row, noise in zip(self.release.cells, zip(*drawn, strict=True), strict=True)
+        )
+        return replace(self.release, cells=tuple(cells))
 
 
 class World:
@@ -224,42 +258,29 @@ class World:
         (query,) = ready.queries[planned.id]
         cells = self.engine.backend.fetch(query, len(planned.keys), 60.0, CancelToken())
         made = release(planned, cells, Reservation(1, "alice", "key", planned.cost), ())
-        return Known(text, ready.shapes[planned.id], made, planned.form == "single")
+        return Known(text, ready.shapes[planned.id], planned, made)
 
 
-def _recipe(asked: Known, stored: list[Known]) -> Recipe | None:
-    """At any error."""
+def derived(asked: Known, stored: list[Known]) -> Derived | None:
+    """What follows from stored releases, at any error; without noise."""
     limits = tuple(measured.variance * 1e12 for measured in asked.shape.measured)
-    return choose(Kin(asked.shape, limits), list(enumerate(known.shape for known in stored)))
-
-
-def derived(asked: Known, stored: list[Known]) -> tuple[tuple[int, ...], ...] | None:
-    """The cells that follow from stored releases."""
-    recipe = _recipe(asked, stored)
-    return (
-        None if recipe is None else Derived(recipe, tuple(stored[number].release for number in recipe.sources)).cells()
-    )
-
-
-def sources(asked: Known, stored: list[Known]) -> list[str]:
-    recipe = _recipe(asked, stored)
-    return [] if recipe is None else [stored[number].text for number in recipe.sources]
+    made = next(choose(Kin(asked.shape, limits), list(enumerate(known.shape for known in stored))), None)
+    return None if made is None else Derived(made, stored[made.source].release)
 
 
 @contextmanager
-def worlds(folder: Path, seed: int, accounting: str = "zcdp") -> Iterator[tuple[World, World]]:
-    """`loose` and `tight`."""
-
+def worlds(folder: Path, seed: int, accounting: str = "zcdp") -> Iterator[dict[str, World]]:
+    """Those of BOUNDS, by name."""
     opened: dict[str, World] = {}
     try:
-        for name, (groups, rows) in BOUNDS.items():
-            fill(folder / f"{name}.duckdb", Random(seed))
+        for name, (groups, rows, limit) in BOUNDS.items():
+            fill(folder / f"{name}.duckdb", Random(seed), ones=name == "ones")
             path = folder / f"{name}.yaml"
-            text = POLICY.format(name=name, groups=groups, rows=rows, accounting=accounting)
+            text = POLICY.format(name=name, groups=groups, rows=rows, accounting=accounting, limit=limit)
             path.write_text(text.replace("1e-5", "0" if accounting == "pure" else "1e-5"), encoding="utf-8")
             init_ledger(load(path).ledger, f"hostile-{name}")
             opened[name] = World(open_engine(load(path)))
-        yield opened["loose"], opened["tight"]
+        yield opened
     finally:
         for world in opened.values():
             world.engine.close()
@@ -272,7 +293,7 @@ def pairs(random: Random, known: list[Known], count: int) -> Iterator[tuple[Know
         families.setdefault(each.shape.family, []).append(each)
     several = [family for family in families.values() if len(family) > 1]
     weights = [len(family) for family in several]
-    for _ in range(count):
+    for _ in range(count if several else 0):
         family = random.choices(several, weights)[0]
         target = random.choice(family)
         others = [each for each in family if each.text != target.text]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
@@ -20,8 +20,8 @@ from hypothesis import strategies as st
 from replay_cases import Shop, opened, write
 
 from dpsql.compiler.cells import ONE as STEPS_OF_A_ROW
-from dpsql.replay.derive import choose
-from dpsql.replay.recipe import ONE, Axis, Kin, Measured, Shape, decoded, encoded
+from dpsql.replay.derive import choose, reading
+from dpsql.replay.recipe import ONE, Axis, Kin, Measured, Role, Shape, decoded, encoded
 from dpsql.replay.sets import Set, common, packed, size, union, unpacked, within, without
 from dpsql.types import Settings
 
@@ -147,9 +147,6 @@ def test_shapes_as_text(shop: Shop) -> None:
     text = "SELECT shop, AVG(price), COUNT(*) FROM visits WHERE hour < 5 AND note = 1 GROUP BY shop"
     shape = shop.engine.preparer.ready("alice", text, 0, Settings(), ()).shapes["r0"]
     assert decoded(encoded(shape), shape.family) == shape
-    before = json.loads(encoded(shape))
-    before["measured"] = [each[:-1] for each in before["measured"]]
-    assert not any(m.grows for m in decoded(json.dumps(before), shape.family).measured)
 
 
 def test_a_step_is_a_step() -> None:
@@ -159,33 +156,69 @@ def test_a_step_is_a_step() -> None:
 # Deliberately wrong derivations ---------------------------------------------------------------------------------------
 
 
-def shape(low: int, high: int, *, exact: bool = True, summable: bool = True) -> Shape:
-    measured = Measured("m", summable, True, 1.0)
-    return Shape("f", (Axis("x", ((0, 100),), (((low, high),),)),), (measured,), exact, Decimal(1))
+def measured(clip: str = "", *, text: str = "m", alone: bool = True, summable: bool = True) -> Measured:
+    return Measured(text, clip, alone, summable, gaussian=True, variance=1.0)
 
 
-def test_differences_need_exact_counts() -> None:
-    stored = [(1, shape(0, 50)), (2, shape(20, 50))]
-    assert choose(Kin(shape(0, 20), (9.0,)), stored) is not None
-    clipped = [(1, shape(0, 50, exact=False)), (2, shape(20, 50))]
-    assert choose(Kin(shape(0, 20), (9.0,)), clipped) is None
-    clipped = [(1, shape(0, 50)), (2, shape(20, 50, exact=False))]
-    assert choose(Kin(shape(0, 20), (9.0,)), clipped) is None
+def shape(*cells: tuple[int, int], of: Measured | None = None, epsilon: int = 1) -> Shape:
+    return Shape(
+        "f", (Axis("x", ((0, 100),), tuple((cell,) for cell in cells)),), (of or measured(),), Decimal(epsilon)
+    )
+
+
+def chosen(asked: Shape, *stored: Shape, error: float = 3.0) -> list[int]:
+    """Which of the stored ones answer, from the best on."""
+    return [made.source for made in choose(Kin(asked, (error**2,)), list(enumerate(stored)))]
+
+
+def test_clipping_must_be_the_same() -> None:
+    free, one, norm = measured(), measured("single"), measured("of these", alone=False)
+    for clip in (free, one, norm):
+        for other in (free, one, norm):
+            assert chosen(shape((0, 20), of=clip), shape((0, 20), of=other)) == ([0] if clip == other else [])
+    assert chosen(shape((0, 50), of=one), shape((0, 20), (20, 50), of=one)) == [0]
+
+
+def test_one_release_only() -> None:
+    assert chosen(shape((0, 50)), shape((0, 20)), shape((20, 50))) == []
+    assert chosen(shape((0, 20)), shape((0, 50)), shape((20, 50))) == []
+    assert chosen(shape((0, 50)), shape((0, 20), (20, 50))) == [0]
 
 
 def test_distinct_counts_are_not_added() -> None:
-    stored = [(1, shape(0, 20, summable=False)), (2, shape(20, 50, summable=False))]
-    assert choose(Kin(shape(0, 50, summable=False), (9.0,)), stored) is None
-    assert choose(Kin(shape(0, 20, summable=False), (9.0,)), stored) is not None
+    parts = measured(summable=False)
+    assert chosen(shape((0, 50), of=measured(summable=True)), shape((0, 20), (20, 50), of=parts)) == []
+    assert chosen(shape((0, 20), of=measured(summable=True)), shape((0, 20), (20, 50), of=parts)) == [0]
 
 
-def test_the_shortest_path_within_the_limit() -> None:
-    parts = [(n, shape(10 * n, 10 * n + 10)) for n in range(10)]
-    assert choose(Kin(shape(0, 90), (9.0,)), parts) is not None
-    assert choose(Kin(shape(0, 100), (9.0,)), parts) is None
-    recipe = choose(Kin(shape(0, 90), (9.0,)), [*parts, (10, shape(0, 100))])
-    assert recipe is not None
-    assert set(recipe.sources) == {9, 10}
+def test_counts_and_moments_where_a_unit_has_one_group() -> None:
+    """A fresh COUNT clamps before it takes a norm, a moment does not; a sum is clipped by what it adds up to."""
+    for clip, alone, roles in (("", True, "count n sum x"), ("single", True, "count n"), ("norm", False, "")):
+        count, n, total, x = (replace(measured(clip, text=r, alone=alone), role=r, of="v") for r in ROLES)
+        for asked, stored in ((count, (n, x)), (n, (count, total)), (total, (n, x)), (x, (count, total))):
+            assert (reading(asked, stored) is not None) == (asked.role in roles.split())
+    assert reading(total, (n, x)) is None
+
+
+def test_sums_on_other_grids_are_other_sums() -> None:
+    count, n, total, x = (replace(measured(text=r), role=r, of="v") for r in ROLES)
+    finer = replace(x, step=Fraction(1, 2))
+    assert reading(total, (n, x)) is not None
+    assert reading(total, (n, finer)) is None
+    assert reading(finer, (count, total)) is None
+
+
+ROLES: tuple[Role, ...] = ("count", "n", "sum", "x")
+
+
+def test_the_best_within_the_limit_comes_first() -> None:
+    tens = shape(*((10 * n, 10 * n + 10) for n in range(10)))
+    halves = shape((0, 30), (30, 60), (60, 100))
+    assert chosen(shape((0, 60)), tens, halves) == [1, 0]
+    assert chosen(shape((0, 90)), tens) == [0]
+    assert chosen(shape((0, 100)), tens) == []
+    assert chosen(shape((0, 60), epsilon=2), tens, halves) == []
+    (recipe,) = choose(Kin(shape((0, 60)), (9.0,)), [(5, halves)])
     assert recipe.stddevs() == ((math.sqrt(2),),)
 
 

@@ -26,7 +26,7 @@ from dpsql.compiler.public.storage import Digits
 from dpsql.errors import TOO_COMPLEX, Rejected
 from dpsql.types import Column
 
-__all__ = ["Remainder", "translate"]
+__all__ = ["Remainder", "reads_time", "translate"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +38,11 @@ class Remainder:
     digits: tuple[Digits | None, ...]
     relations: tuple[str, ...]
     timezone: str
+
+
+def reads_time(made: Remainder) -> bool:
+    """Whether what it gives may hang on when it is run."""
+    return "pg_now" in made.sql
 
 
 def translate(tree: exp.Expr, relations: Mapping[str, tuple[Column, ...]], timezone: str = "UTC") -> Remainder:
