@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from replay_cases import Shop, opened, write
 
+from dpsql.session.ports import CancelToken
 from dpsql.shell.ask import _PRICE
 from dpsql.types import Settings
 
@@ -34,7 +35,7 @@ def told(shop: Shop, text: str, user: str, epsilon: str | None = None) -> tuple[
 
 
 def foreseen(shop: Shop, text: str, user: str) -> list[dict[str, object]]:
-    (row,) = shop.engine.explain(user, text, 0, Settings(), (), "json").rows
+    (row,) = shop.engine.explain(user, text, 0, Settings(), (), "json", CancelToken()).rows
     found = json.loads(str(row[0]))["replay"]
     assert isinstance(found, list)
     return found
