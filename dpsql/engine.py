@@ -36,7 +36,7 @@ from dpsql.pgwire.parameters import FIXED
 from dpsql.policy.force import Force
 from dpsql.policy.model import Policy
 from dpsql.policy.schema import Schema
-from dpsql.prepare import Preparer
+from dpsql.prepare import Preparer, require_given
 from dpsql.release import derived_relation, key_list, release, released_relation
 from dpsql.remainder import Pool
 from dpsql.replay.key import fingerprint
@@ -124,7 +124,7 @@ class Engine:
         public = {name: t.rows for name, t in {**schema.tables, **schema.responses}.items() if t.rows is not None}
         self.pool = Pool(public)
         self._dialect = dialect_of(backend.dialect, backend.folding)
-        self.preparer = Preparer(schema, self._dialect, refreshes)
+        self.preparer = Preparer(schema, self._dialect, refreshes, self.pool)
         self._replays = Recent()
         self._catalogs = Catalogs(schema)
 
@@ -189,6 +189,7 @@ class Engine:
     ) -> Relation:
         self._require_current()
         ready = self.preparer.ready(user, text, offset, settings, parameters, self.preparer.patience(settings, cancel))
+        require_given(ready, text, offset, parameters)
         compiled, epsilon = ready.compiled, plain(ready.compiled.epsilon)
         column = (Column("QUERY PLAN", TEXT),)
         asker = asker_of(self.policy, user, public_only=True)
@@ -265,6 +266,7 @@ class Engine:
     ) -> Answer:
         waits = self.preparer.patience(settings, cancel)
         ready = self.preparer.ready(user, text, offset, settings, parameters, waits)
+        require_given(ready, text, offset, parameters)
         compiled, deadline = ready.compiled, waits.deadline
         if all(planned.free for planned in compiled.releases):
             relations = {f"_{p.id}": released_relation(p, key_list(p, p.id)) for p in compiled.releases}

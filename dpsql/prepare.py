@@ -21,9 +21,12 @@ from dpsql.compiler.emit import Dialect, emit, emit_histogram
 from dpsql.compiler.fuel import metered
 from dpsql.compiler.plan import PlannedRelease
 from dpsql.compiler.problems import detailed
+from dpsql.compiler.tokens import TokenKind, scan
 from dpsql.errors import TOO_COMPLEX, Rejected
 from dpsql.policy.schema import Schema
+from dpsql.remainder import Pool
 from dpsql.replay.ready import Ready, Reuse, Surroundings
+from dpsql.trial import tried
 from dpsql.turns import ENDLESS, Cancel, Patience, Turns
 from dpsql.types import Parameters, Relation, Settings
 
@@ -49,12 +52,16 @@ class _Asked:
 
 
 class Preparer:
-    """Of one policy. Safe to use from several threads. `refreshes`: how often the data are said to have changed."""
+    """Of one policy. Safe to use from several threads.
 
-    def __init__(self, schema: Schema, dialect: Dialect, refreshes: int) -> None:
+    `refreshes`: how often the data are said to have changed. `pool`: where remainders are tried.
+    """
+
+    def __init__(self, schema: Schema, dialect: Dialect, refreshes: int, pool: Pool) -> None:
         self._schema = schema
         self._policy = schema.policy
         self._dialect = dialect
+        self._pool = pool
         self._zone = ZoneInfo(self._policy.timezone)
         self._surroundings = Surroundings(schema, refreshes)
         self._lock = threading.Lock()
@@ -116,6 +123,7 @@ class Preparer:
         visible = None if asked.tables is None else frozenset(asked.tables)
         compiled = compile_statement(asked.text, self._schema, asked.terms, visible, asked.parameters, asked.now)
         queries = {planned.id: self.queries(planned, {}) for planned in compiled.releases}
+        tried(compiled, self._pool)
         inner = {planned.id for planned in compiled.releases if planned.aggregation.depends_on}
         return self._surroundings.ready(compiled, asked.reuse, {i: q for i, q in queries.items() if i not in inner})
 
@@ -124,6 +132,16 @@ class Preparer:
         dialect = self._dialect
         cells = (emit(planned, dialect, derived),) if planned.has_cells else ()
         return (*cells, *(emit_histogram(planned, h, dialect, derived) for h in planned.histograms))
+
+
+def require_given(ready: Ready, text: str, offset: int, parameters: Parameters) -> None:
+    """Raises Rejected 42P02 where the text names a parameter that nobody gives: Describe alone may guess at it."""
+    if len(ready.compiled.parameter_types) > len(parameters):
+        named = [t for t in scan(text).tokens if t.kind is TokenKind.PARAMETER and int(t.text[1:]) > len(parameters)]
+        hint = "Prepare the statement and give the parameter a value, or write the value in its place."
+        at = offset + named[0].start + 1 if named else None
+        missing = named[0].text if named else f"${len(parameters) + 1}"
+        raise Rejected(f"there is no parameter {missing}", sqlstate="42P02", hint=hint, position=at)
 
 
 def _moved(error: Rejected, text: str, offset: int) -> Rejected:

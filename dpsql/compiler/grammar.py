@@ -15,6 +15,8 @@ from typing import Any
 from sqlglot import exp
 from sqlglot.parsers.postgres import PostgresParser
 
+from dpsql.errors import SYNTAX, Rejected
+
 UNITS = ("MICROSECOND", "MILLISECOND", "SECOND", "MINUTE", "HOUR", "DAY", "WEEK", "ISOWEEK", "MONTH", "QUARTER", "YEAR",
          "ISOYEAR", "DECADE")  # fmt: skip
 _BOUNDED = {
@@ -122,12 +124,19 @@ def plain(tree: exp.Expr) -> exp.Expr:
 
 
 _CODE = re.compile(r"\\(\\|[0-9A-Fa-f]{4}|\+[0-9A-Fa-f]{6})")
+_PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 
 
 def _unicode(text: str) -> str:
-    r"""U&'d\0061t': each \XXXX or \+XXXXXX as its character."""
-    return _CODE.sub(lambda found: "\\" if found[1] == "\\" else _character(int(found[1].lstrip("+"), 16)), text)
+    r"""U&'d\0061t': each \XXXX or \+XXXXXX as its character. Raises Rejected 42601 for a code that is none."""
+    made = _CODE.sub(lambda found: "\\" if found[1] == "\\" else _character(int(found[1].lstrip("+"), 16)), text)
+    made = _PAIR.sub(lambda found: found[0].encode("utf-16", "surrogatepass").decode("utf-16"), made)
+    if any("\ud800" <= letter <= "\udfff" for letter in made):
+        raise Rejected("invalid Unicode surrogate pair", sqlstate=SYNTAX)
+    return made
 
 
 def _character(code: int) -> str:
-    return chr(code) if 0 < code <= 0x10FFFF else "�"
+    if not 0 < code <= 0x10FFFF:
+        raise Rejected("invalid Unicode escape value", sqlstate=SYNTAX)
+    return chr(code)

@@ -47,6 +47,7 @@ def parse(text: str) -> exp.Query:
         raise Rejected("One statement is expected here.", sqlstate=SYNTAX)
     tree = found[0]
     _check_height(tree)
+    _check_whole(tree)
     tree = grammar.plain(tree)
     while isinstance(tree, exp.Subquery | exp.Paren) and not tree.args.get("alias") and _is_bare(tree):
         tree = tree.this
@@ -89,6 +90,24 @@ def _check_height(tree: exp.Expr) -> None:
         chained = type(node) if isinstance(node, exp.Connector) else None
         for child in node.iter_expressions():
             stack.append((child, height if type(child) is chained else height + 1))
+
+
+_NUMBER = re.compile(r"[0-9]+\.?[0-9]*(?:[eE][+-]?[0-9]+)?|\.[0-9]+(?:[eE][+-]?[0-9]+)?")
+
+
+def _check_whole(tree: exp.Expr) -> None:
+    """sqlglot reads calls without the arguments that they must have, IN without a list, and nothing as an argument."""
+    for node in tree.walk():
+        empty = isinstance(node, exp.In) and len([v for v in node.args.values() if v]) < 2
+        nothing = isinstance(node, exp.Order) and node.this is None and isinstance(node.parent, exp.AggFunc)
+        if isinstance(node, exp.Literal) and not node.is_string and _NUMBER.fullmatch(str(node.this)) is None:
+            raise refuse(f'syntax error at or near "{str(node.this)[:60]}"', node, sqlstate=SYNTAX)
+        lacking = any(node.args.get(key) in (None, []) for key, needed in node.arg_types.items() if needed)
+        holes = any(None in value for value in node.args.values() if isinstance(value, list))
+        if lacking or holes or empty or nothing:
+            at = node if position(node) is not None else node.parent or node
+            name = node.sql_name() if isinstance(node, exp.Func) else node.key
+            raise refuse(f"{name.upper()} lacks an argument", at, sqlstate=SYNTAX)
 
 
 def _is_bare(tree: exp.Expr) -> bool:
@@ -156,7 +175,10 @@ def only(node: exp.Expr, *allowed: str) -> None:
 
 def written(node: exp.Expr) -> str:
     """A construct by the name that the client wrote, or would write in Postgres."""
-    text = node.sql("postgres", comments=False)
+    try:
+        text = node.sql("postgres", comments=False)
+    except (AttributeError, LookupError, TypeError, ValueError):  # sqlglot's own, of a call without arguments
+        return node.key
     call = re.match(r"[A-Za-z_][A-Za-z0-9_]*(?=\()", text)
     return call[0].lower() if call else f'"{text[:60]}"'
 

@@ -89,7 +89,7 @@ def _bound_aggregate(node: exp.Expr, condition: exp.Expr | None, source: Source,
 def _quartiles(node: exp.Expr) -> str:
     """APPROX_QUANTILES(x, n), one percentile for each."""
     number = node.args.get("expression")
-    parts = int(number.name) if isinstance(number, exp.Literal) and number.name.isdigit() else 4
+    parts = int(number.name) if isinstance(number, exp.Literal) and number.name.isdigit() and int(number.name) else 4
     x = node.this.sql("postgres")
     shown = [f"percentile_disc({i / parts:g}) WITHIN GROUP (ORDER BY {x})" for i in range(1, min(max(parts, 2), 6))]
     return "Each percentile is an aggregate of its own, and costs accuracy: SELECT " + ", ".join(shown)

@@ -11,7 +11,8 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
-from dpsql.compiler.parse import only
+from dpsql.compiler.parse import only, refuse, written
+from dpsql.errors import UNDEFINED_FUNCTION
 
 
 def composed(node: exp.Expr) -> exp.Expr | None:
@@ -21,6 +22,8 @@ def composed(node: exp.Expr) -> exp.Expr | None:
     if formula is None:
         return None
     only(plain, "expression")
+    if plain.args.get("expression") is None:
+        raise refuse(f"{written(plain)} takes two arguments", plain, sqlstate=UNDEFINED_FUNCTION)
     return exp.Paren(this=formula(_Pairs(plain.this, plain.args["expression"], condition)))
 
 

@@ -104,7 +104,9 @@ def parameter_index(node: exp.Parameter) -> int:
     return int(text) - 1
 
 
-def _unsupported(node: exp.Expr) -> Rejected:
+def _unsupported(node: exp.Expr | None) -> Rejected:
+    if node is None:
+        return Rejected("a function lacks an argument", sqlstate=UNDEFINED_FUNCTION)
     if isinstance(node, exp.Anonymous):
         name = str(node.this).lower()
         return refuse(
