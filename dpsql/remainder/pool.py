@@ -23,7 +23,7 @@ from dpsql.remainder.deadlines import Watchdog
 from dpsql.remainder.forms import as_select, as_table, given, readable
 from dpsql.remainder.functions import decode_error, install
 from dpsql.remainder.plain import passed_on
-from dpsql.types import Kind, Relation
+from dpsql.types import Column, Kind, Relation
 
 _SETTINGS: dict[str, str] = {
     "threads": "1",
@@ -40,6 +40,9 @@ _BAD_PATTERN = re.compile(
     r"invalid (character class|perl operator|named capture|group name|UTF-8|repetition)|missing argument|trailing \\)"
 )
 """What RE2 says of a pattern that it cannot read."""
+_LONG = frozenset((Kind.TEXT, Kind.VARCHAR, Kind.NAME, Kind.JSON, Kind.BYTEA, Kind.NUMERIC))
+"""Kinds whose values may be of any length."""
+_BATCH = 2_000
 _OUT_OF_MEMORY, _TOO_MANY_ROWS = "53200", "54000"
 
 
@@ -55,11 +58,16 @@ class Pool:
     """Engines for remainders, made on demand and kept. `public` relations are loaded where they are first read."""
 
     def __init__(
-        self, public: Mapping[str, Relation] | None = None, memory: str = "256MB", max_rows: int = 1_000_000
+        self,
+        public: Mapping[str, Relation] | None = None,
+        memory: str = "256MB",
+        max_rows: int = 1_000_000,
+        max_text: int = 256 << 20,
     ) -> None:
         self._public = dict(public or {})
         self._memory = memory
         self._max_rows = max_rows
+        self._max_text = max_text
         self._idle: LifoQueue[_Engine] = LifoQueue()
         self._watchdog = Watchdog()
 
@@ -87,10 +95,25 @@ class Pool:
             interrupt = engine.connection.interrupt
             stoppable = cancel.interrupting(interrupt) if cancel is not None else nullcontext()
             with self._watchdog.watch(timeout, interrupt), stoppable:
-                rows = engine.connection.execute(sql, parameters).fetchmany(self._max_rows + 1)
-        if len(rows) > self._max_rows:
-            raise Rejected(f"the result has more than {self._max_rows} rows", sqlstate=_TOO_MANY_ROWS)
+                rows = self._fetched(engine.connection.execute(sql, parameters), remainder.columns)
         return Relation(remainder.columns, given(remainder.columns, rows))
+
+    def _fetched(self, result: duckdb.DuckDBPyConnection, columns: tuple[Column, ...]) -> list[tuple[object, ...]]:
+        """All rows, a part at a time: whether they are too many, or their texts too long, is known before all are."""
+        places = [place for place, column in enumerate(columns) if column.type.kind in _LONG]
+        rows: list[tuple[object, ...]] = []
+        size = 0
+        while batch := result.fetchmany(_BATCH):
+            rows += batch
+            size += sum(len(cell) for row in batch for place in places if isinstance(cell := row[place], str | bytes))
+            if len(rows) > self._max_rows:
+                raise Rejected(f"the result has more than {self._max_rows} rows", sqlstate=_TOO_MANY_ROWS)
+            if size > self._max_text:
+                hint = "Ask for fewer rows, or for shorter texts."
+                raise Rejected(
+                    f"the result's texts are longer than {self._max_text} bytes", sqlstate=_TOO_MANY_ROWS, hint=hint
+                )
+        return rows
 
     def close(self) -> None:
         """Closes the idle engines."""

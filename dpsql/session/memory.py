@@ -19,6 +19,8 @@ from dpsql.types import Again
 
 MAX_REPLY = 32 << 10
 MAX_REPLIES = 64
+_ROW = 7
+"""Bytes of a DataRow without cells."""
 
 _PLAIN = (
     wire.RowDescription,
@@ -44,15 +46,29 @@ class Reply:
 
 @dataclass(slots=True)
 class Turn:
-    """What is known of the turn so far. `lasting`: it may be given again. `harmless`: it changes nothing kept."""
+    """What is known of the turn so far. `lasting`: it may be given again. `harmless`: it changes nothing kept.
+
+    `size`: at least so many bytes. What is too long to be kept is not even gathered: `keep` encodes what is here, in
+    the event loop.
+    """
 
     messages: list[BackendMessage] = field(default_factory=list)
+    size: int = 0
     lasting: bool = True
     harmless: bool = True
     replaces: bool = False
     ended: bool = False
     text: str = ""
     again: Again | None = None
+
+    def gather(self, message: BackendMessage) -> None:
+        if isinstance(message, wire.DataRow):
+            self.size += sum(len(cell) for cell in message.values if cell is not None) + _ROW
+        self.lasting = self.lasting and isinstance(message, _PLAIN) and self.size <= MAX_REPLY
+        if self.lasting:
+            self.messages.append(message)
+        else:
+            self.messages.clear()
 
 
 class Memory:
@@ -81,8 +97,7 @@ class Memory:
         for message in answers:
             turn = self._turn
             if not isinstance(message, wire.NoticeResponse):
-                turn.messages.append(message)
-                turn.lasting = turn.lasting and isinstance(message, _PLAIN)
+                turn.gather(message)
             yield message
         if isinstance(event, wire.Query | wire.Sync):
             self._turn.ended = True

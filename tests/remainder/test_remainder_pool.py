@@ -167,3 +167,24 @@ def test_watchdog_calls_once_after_the_deadline_and_never_after_the_end() -> Non
         assert called.wait(5)
     time.sleep(0.1)
     watchdog.close()
+
+
+THIRTY = "(VALUES " + ", ".join(f"({i})" for i in range(30)) + ")"
+LONG = f"SELECT repeat('x', 10000) AS t FROM {THIRTY} AS a(i), {THIRTY} AS b(j)"
+
+
+def test_long_texts_end_a_result() -> None:
+    """Bytes are limited as rows are, before all of them are there."""
+    made = Pool(memory="128MB", max_rows=1000, max_text=1 << 20)
+    with pytest.raises(Rejected, match="texts are longer than 1048576 bytes") as refusal:
+        made.run(translate(parse(LONG), {}), {}, 10)
+    assert refusal.value.sqlstate == "54000"
+    assert len(made.run(translate(parse(f"SELECT * FROM ({LONG}) q LIMIT 50"), {}), {}, 10).rows) == 50
+    made.close()
+
+
+def test_mutant_only_rows_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dpsql.remainder.pool._LONG", frozenset())
+    made = Pool(memory="128MB", max_rows=1000, max_text=1 << 20)
+    assert len(made.run(translate(parse(LONG), {}), {}, 10).rows) == 900
+    made.close()

@@ -7,6 +7,8 @@ from session_fakes import FakeEngine
 
 from dpsql.pgwire import messages as m
 from dpsql.pgwire.encode import encode
+from dpsql.session import memory
+from dpsql.session.memory import MAX_REPLY
 from dpsql.session.session import Session
 
 ASKED = b"the bytes of the turn"
@@ -143,3 +145,22 @@ def test_what_is_kept_is_bounded() -> None:
     big.engine.rows = big.engine.rows * 20_000
     big.query("SELECT known")
     assert big.session.recall(ASKED) is None
+
+
+def test_a_long_answer_is_not_gathered() -> None:
+    """What comes after the limit is neither held nor encoded a second time: the event loop would stand still."""
+    asking = Asking()
+    asking.engine.rows = tuple((f"city{n}" * 100, n) for n in range(1_000))
+    sent = asking.query("SELECT known")
+    assert len(sent) > MAX_REPLY
+    assert asking.session._memory._turn.messages == []
+    assert asking.session.recall(ASKED) is None
+
+
+def test_mutant_all_is_gathered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With no limit while the answer is made, all of it lies there to be encoded."""
+    asking = Asking()
+    asking.engine.rows = tuple((f"city{n}" * 100, n) for n in range(1_000))
+    monkeypatch.setattr(memory, "_ROW", -10_000)
+    asking.query("SELECT known")
+    assert len(asking.session._memory._turn.messages) > 1_000
