@@ -38,8 +38,9 @@ class Domain:
     `lower` and `upper` bound numbers; `first` and `last` bound dates and timestamps; `values` lists all values.
     `nullable`: NULL belongs to the public domain. `computed`: an aggregate of a unit's rows, private as a group key.
     `reach`: certain bound of the absolute value of a number. `grain`: certain bound from below of every absolute value
-    that is not 0, so that divisions and products stay representable. `released`: the values are those of a column of
-    a public relation computed before: (relation, column, the most there can be).
+    that is not 0, so that divisions and products stay representable. `scale`: every value of a numeric is certainly a
+    multiple of 10^-scale; None where it is computed in binary floats (see `exact`). `released`: the values are those of
+    a column of a public relation computed before: (relation, column, the most there can be).
     """
 
     lower: Bound = None
@@ -51,6 +52,7 @@ class Domain:
     reach: Fraction = FLOAT_REACH
     grain: Fraction = FLOAT_GRAIN
     computed: bool = False
+    scale: int | None = None
     released: tuple[int, int, int] | None = None
 
     @property
@@ -83,20 +85,26 @@ class Lit:
     @property
     def domain(self) -> Domain:
         if self.value is None:
-            return Domain(nullable=True, reach=Fraction(0), grain=Fraction(1))
+            return Domain(nullable=True, reach=Fraction(0), grain=Fraction(1), scale=0)
         if isinstance(self.value, int | float | Decimal) and not isinstance(self.value, bool):
-            number = Fraction(self.value)
+            number, grain = Fraction(self.value), abs(Fraction(self.value)) or Fraction(1)
             return Domain(
-                number, number, (self.value,), nullable=False, reach=abs(number), grain=abs(number) or Fraction(1)
+                number, number, (self.value,), nullable=False, reach=abs(number), grain=grain, scale=_scale(self.value)
             )
         return Domain(values=(self.value,), first=self.value, last=self.value, nullable=False)
+
+
+def _scale(value: int | float | Decimal) -> int | None:
+    """How many decimals a constant has; None of a binary float."""
+    exponent = value.as_tuple().exponent if isinstance(value, Decimal) else 0
+    return None if isinstance(value, float) or not isinstance(exponent, int) else max(-exponent, 0)
 
 
 Op = Literal[
     "and", "or", "not",
     "eq", "ne", "lt", "le", "gt", "ge", "is_null", "distinct", "is_true", "is_false", "in", "like", "ilike",
     "add", "sub", "mul", "div", "idiv", "mod", "neg", "abs", "floor", "ceil", "round", "trunc", "sign", "sqrt", "ln",
-    "exp", "coalesce", "nullif", "least", "greatest",
+    "exp", "clamp", "coalesce", "nullif", "least", "greatest",
     "date_trunc", "date_bin", "extract", "add_interval", "date_diff", "from_epoch",
     "to_int", "to_float", "to_numeric", "to_date", "to_timestamp", "bool_to_int", "to_text",
     "lower", "upper", "length", "substring", "right", "concat", "row", "trim", "ltrim", "rtrim", "lpad", "rpad",

@@ -8,6 +8,7 @@ data holds. `reach` alone must be true of every row; it is derived from types, n
 from __future__ import annotations
 
 import math
+import struct
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import date, datetime, time
@@ -34,15 +35,26 @@ def type_reach(type_: SqlType) -> Fraction:
     if type_.is_integer:
         return INTEGER_REACH[type_.kind]
     if type_.kind is Kind.NUMERIC and type_.precision is not None:
-        return min(Fraction(10 ** max(type_.precision - (type_.scale or 0), 0)), FLOAT_REACH)
+        return Fraction(10**type_.precision - 1, 10 ** (type_.scale or 0))
     return FLOAT_REACH
 
 
 def type_grain(type_: SqlType) -> Fraction:
     """The smallest absolute value, 0 apart, that a column of this type takes into arithmetic."""
     if type_.kind is Kind.NUMERIC and type_.precision is not None:
-        return max(Fraction(10) ** -(type_.scale or 0), FLOAT_GRAIN)
+        return Fraction(10) ** -(type_.scale or 0)
     return FLOAT_GRAIN if not type_.is_integer else Fraction(1)
+
+
+FREE_SCALE = 15
+"""Decimals with which a numeric of no declared precision is read into arithmetic."""
+
+
+def type_scale(type_: SqlType) -> int | None:
+    """How many decimals hold every value of a numeric column; None for other types."""
+    if type_.kind is not Kind.NUMERIC:
+        return None
+    return FREE_SCALE if type_.precision is None else type_.scale or 0
 
 
 def number(value: Value) -> Bound:
@@ -81,7 +93,8 @@ def _declared(column: SchemaColumn) -> Domain:
     elif values and first is None and last is None:
         first = min(values, key=lambda v: moment(v) or datetime.min)
         last = max(values, key=lambda v: moment(v) or datetime.max)
-    return Domain(lower, upper, values, first, last, column.nullable, type_reach(column.type), type_grain(column.type))
+    reach, grain, scale = type_reach(column.type), type_grain(column.type), type_scale(column.type)
+    return Domain(lower, upper, values, first, last, column.nullable, reach, grain, scale=scale)
 
 
 def hull(domains: Iterable[Domain]) -> Domain:
@@ -94,7 +107,8 @@ def _hull(a: Domain, b: Domain) -> Domain:
         kept = b if a.values == () else a
         reach, grain = max(a.reach, b.reach), min(a.grain, b.grain)
         nullable = a.nullable or b.nullable
-        return Domain(kept.lower, kept.upper, kept.values, kept.first, kept.last, nullable, reach, grain)
+        scale = _wider(a.scale, b.scale)
+        return Domain(kept.lower, kept.upper, kept.values, kept.first, kept.last, nullable, reach, grain, scale=scale)
     values = None
     if a.values is not None and b.values is not None:
         values = tuple(dict.fromkeys((*a.values, *b.values)))
@@ -107,12 +121,17 @@ def _hull(a: Domain, b: Domain) -> Domain:
         a.nullable or b.nullable,
         max(a.reach, b.reach),
         min(a.grain, b.grain),
+        scale=_wider(a.scale, b.scale),
     )
+
+
+def _wider(a: int | None, b: int | None) -> int | None:
+    return None if a is None or b is None else max(a, b)
 
 
 def null_domain() -> Domain:
     """NULL alone: adds nothing to a hull but NULL."""
-    return Domain(nullable=True, reach=Fraction(0), values=(), grain=Fraction(1))
+    return Domain(nullable=True, reach=Fraction(0), values=(), grain=Fraction(1), scale=0)
 
 
 def without_null(domain: Domain) -> Domain:
@@ -137,6 +156,29 @@ def earlier(a: Value, b: Value) -> Value:
 def later(a: Value, b: Value) -> Value:
     left, right = moment(a), moment(b)
     return None if left is None or right is None else (a if left >= right else b)
+
+
+def doubled(a: Domain) -> Domain:
+    """Both ends as the nearest binary floats: what is computed from such ends bounds what backends compute."""
+    lower, upper = (None if x is None else _nearest(x) for x in (a.lower, a.upper))
+    return replace(a, lower=lower, upper=upper, scale=None)
+
+
+def _nearest(x: Fraction) -> Fraction:
+    return Fraction(float(x)) if abs(x) < 10**300 else x
+
+
+def singled(a: Domain) -> Domain:
+    """Both ends as the nearest binary floats of 32 bits, which hold as much as the backends are given to round."""
+    lower, upper = (None if x is None else single(x) for x in (a.lower, a.upper))
+    return replace(a, lower=lower, upper=upper, scale=None)
+
+
+def single(x: Fraction) -> Fraction:
+    """The nearest float of 32 bits, within +-10^38."""
+    inside = max(min(x, Fraction(10**38)), Fraction(-(10**38)))
+    (nearest,) = struct.unpack("f", struct.pack("f", float(inside)))
+    return Fraction(nearest)
 
 
 def add(a: Domain, b: Domain) -> Domain:
@@ -220,26 +262,30 @@ def widen(a: Domain, step: Fraction) -> Domain:
     return Domain(lower, upper, nullable=a.nullable, reach=a.reach + step, grain=step / 2)
 
 
-def rounded(a: Domain, op: str, step: Fraction) -> Domain:
-    """ROUND, FLOOR, CEIL or TRUNC to multiples of a power of ten; exact at the ends of whole steps."""
+def rounded(a: Domain, op: str, step: Fraction, *, exact: bool) -> Domain:
+    """ROUND, FLOOR, CEIL or TRUNC to multiples of a power of ten, its ends as they are computed: exactly or in doubles.
+
+    A float at decimals is divided by a power of ten again, so its ends are moved outward instead.
+    """
     widened = widen(a, step)
-    if step < 1 or a.lower is None or a.upper is None:
+    if (step < 1 and not exact) or a.lower is None or a.upper is None:
         return widened
-    return replace(widened, lower=_to_multiple(a.lower, op, step), upper=_to_multiple(a.upper, op, step))
+    sizes = (end / step if exact else _nearest(end / step) for end in (a.lower, a.upper))
+    lower, upper = (_to_multiple(size, op) * step for size in sizes)
+    return replace(widened, lower=lower, upper=upper)
 
 
-def _to_multiple(value: Fraction, op: str, step: Fraction) -> Fraction:
-    size = value / step
+def _to_multiple(size: Fraction, op: str) -> int:
     match op:
         case "floor":
-            return math.floor(size) * step
+            return math.floor(size)
         case "ceil":
-            return math.ceil(size) * step
+            return math.ceil(size)
         case "trunc":
-            return math.trunc(size) * step
+            return math.trunc(size)
         case _:
             half = math.floor(abs(size) + Fraction(1, 2))
-            return (half if size >= 0 else -half) * step
+            return half if size >= 0 else -half
 
 
 def integral(a: Domain) -> Domain:

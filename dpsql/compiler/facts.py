@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from datetime import date, datetime, time
 from decimal import Decimal
+from fractions import Fraction
 
 from dpsql.compiler.algebra import Call, Col, Domain, Expr, Lit, canonical
 from dpsql.compiler.domains import hull, moment, number
@@ -109,7 +110,7 @@ def _stored(value: Value, type_: SqlType) -> Value:
 
 def _from(literal: Lit, column: Expr, *, strict: bool) -> Domain:
     """`x > literal` excludes the literal itself: a day more for dates, a whole number more for integers."""
-    lower, first = number(literal.value), _time_bound(literal)
+    lower, first = _end(literal, column), _time_bound(literal)
     if strict and lower is not None and column.type.is_integer and lower.denominator == 1:
         lower += 1
     if strict and type(first) is date and column.type.kind is Kind.DATE and first < date.max:
@@ -119,12 +120,17 @@ def _from(literal: Lit, column: Expr, *, strict: bool) -> Domain:
 
 def _until(literal: Lit, column: Expr, *, strict: bool) -> Domain:
     """`x < literal` excludes the literal itself: a day less for dates, a whole number less for integers."""
-    upper, last = number(literal.value), literal.value if moment(literal.value) is not None else None
+    upper, last = _end(literal, column), literal.value if moment(literal.value) is not None else None
     if strict and upper is not None and column.type.is_integer and upper.denominator == 1:
         upper -= 1
     if strict and last is not None:
         last = _before(last)
     return Domain(upper=upper, last=last, nullable=False)
+
+
+def _end(literal: Lit, column: Expr) -> Fraction | None:
+    """The constant as it is compared: with floats as the nearest one, which may lie beyond it."""
+    return number(_stored(literal.value, column.type) if column.type.is_float else literal.value)
 
 
 def _time_bound(literal: Lit) -> Value:
@@ -160,6 +166,7 @@ def _intersect(a: Domain, b: Domain) -> Domain:
         a.nullable and b.nullable,
         a.reach,
         a.grain,
+        scale=a.scale,
         released=a.released or b.released,
     )
 

@@ -22,7 +22,7 @@ from typing import Any
 
 from dpsql.compiler.algebra import Call, Case, Domain, Expr, Lit
 from dpsql.compiler.calendar import from_epoch, moved, next_value, part_value
-from dpsql.compiler.domains import moment, number
+from dpsql.compiler.domains import moment, number, single
 from dpsql.compiler.fuel import spend
 from dpsql.types import Kind, Relation, SqlType, Value
 
@@ -338,7 +338,7 @@ def _apply(key: Call, place: int, value: Value | Fraction) -> Value | Fraction:
         case "to_int":
             return a if a.denominator == 1 else None
         case "to_float" | "to_numeric":
-            return a
+            return single(a) if key.type.kind is Kind.FLOAT4 else a
         case "add":
             return a + (b or 0)
         case "sub":

@@ -15,6 +15,7 @@ from dpsql.compiler.bind.expr import Context, bind, bind_condition
 from dpsql.compiler.bind.narrowing import where_true
 from dpsql.compiler.bind.scope import Source
 from dpsql.compiler.bind.text import row
+from dpsql.compiler.exact import measured
 from dpsql.compiler.facts import Narrowed, narrowed
 from dpsql.compiler.parse import only, refuse, unwrap, written
 from dpsql.errors import NOT_SUPPORTED, TYPE_MISMATCH, Rejected
@@ -147,7 +148,7 @@ def _count(node: exp.Count, where: Expr | None, source: Source, context: Context
     bound = bind(argument, context)
     if is_constant(bound) and isinstance(bound, Lit) and bound.value is not None:
         return Aggregate("count", None, where, INT8)
-    return Aggregate("count", bound, where, INT8)
+    return Aggregate("count", measured(bound) if bound.type.is_number else bound, where, INT8)
 
 
 def _count_distinct(node: exp.Distinct, where: Expr | None, source: Source, context: Context) -> Aggregate:
@@ -180,7 +181,7 @@ def _measured(node: exp.Expr, kind: str, context: Context, known: Narrowed) -> E
         raise refuse(f"{kind.upper()} takes numbers, not {argument.type}", node, sqlstate=TYPE_MISMATCH, hint=hint)
     if not argument.domain.bounded:
         raise _unbounded(node, argument, kind)
-    return argument
+    return measured(argument)
 
 
 def _numbers_of(argument: Expr, node: exp.Expr, kind: str) -> str | None:

@@ -9,6 +9,7 @@ from dpsql.compiler.algebra import Expr, Lit, Op
 from dpsql.compiler.bind.context import (
     Context,
     Rule,
+    as_type,
     bind,
     bind_condition,
     boolean,
@@ -17,9 +18,10 @@ from dpsql.compiler.bind.context import (
     text,
     typed,
 )
+from dpsql.compiler.bind.numbers import common_type
 from dpsql.compiler.parse import only, refuse, unwrap
 from dpsql.errors import SYNTAX, TYPE_MISMATCH
-from dpsql.types import BOOL, TEXT, Kind
+from dpsql.types import BOOL, FLOAT4, TEXT, Kind
 
 
 def _comparison(op: Op) -> Rule:
@@ -194,6 +196,8 @@ def _in_list(node: exp.Expr, subject: Expr, context: Context) -> Expr:
         bound = typed(bind(option, context), subject.type, option, context)
         comparable(subject, bound, option)
         options.append(bound)
+    if common_type([subject.type, *(o.type for o in options)], node) == FLOAT4:
+        subject, *options = (as_type(each, FLOAT4, context, node) for each in (subject, *options))
     if all(isinstance(option, Lit) for option in options):
         return boolean("in", subject, *options)
     return boolean("or", *(boolean("eq", subject, option) for option in options))

@@ -29,9 +29,10 @@ from dpsql.compiler.bind.context import (
 )
 from dpsql.compiler.bind.intervals import is_interval
 from dpsql.compiler.bind.narrowing import where_true
-from dpsql.compiler.bind.numbers import arithmetic, cast_number, extremum_domain, fold, numeric, sql_type
+from dpsql.compiler.bind.numbers import arithmetic, cast_number, extremum_domain, fold, numeric, rounded, sql_type
 from dpsql.compiler.bind.parsing import surely, tried
 from dpsql.compiler.bind.written import as_text
+from dpsql.compiler.exact import scale_of
 from dpsql.compiler.facts import narrowed
 from dpsql.compiler.parse import only, refuse
 from dpsql.errors import OUT_OF_RANGE
@@ -61,21 +62,22 @@ def _negative(node: exp.Expr, context: Context) -> Expr:
     inner = number(bind(node.this, context), node.this, context)
     if isinstance(inner, Lit) and inner.value is not None:
         return Lit(-inner.value, inner.type)  # type: ignore[operator]
-    return numeric("neg", (inner,), inner.type, domains.negate(inner.domain), node)
+    return numeric("neg", (inner,), inner.type, replace(domains.negate(inner.domain), scale=scale_of(inner)), node)
 
 
 def _abs(node: exp.Expr, context: Context) -> Expr:
     only(node)
     inner = number(bind(node.this, context), node.this, context)
-    return numeric("abs", (inner,), inner.type, domains.absolute(inner.domain), node)
+    return numeric("abs", (inner,), inner.type, replace(domains.absolute(inner.domain), scale=scale_of(inner)), node)
 
 
 def _sign(node: exp.Expr, context: Context) -> Expr:
     only(node)
     inner = number(bind(node.this, context), node.this, context)
     one = Fraction(1)
-    domain = Domain(-one, one, (-1, 0, 1), nullable=inner.domain.nullable, reach=one, grain=one)
-    return numeric("sign", (inner,), FLOAT8 if inner.type.is_float else NUMERIC, domain, node)
+    scale = None if scale_of(inner) is None else 0
+    domain = Domain(-one, one, (-1, 0, 1), nullable=inner.domain.nullable, reach=one, grain=one, scale=scale)
+    return numeric("sign", (inner,), NUMERIC if inner.type.kind is Kind.NUMERIC else FLOAT8, domain, node)
 
 
 def _rounding(op: Op) -> Rule:
@@ -89,10 +91,9 @@ def _rounding(op: Op) -> Rule:
             if not isinstance(literal, Lit) or not isinstance(literal.value, int) or abs(literal.value) > 15:
                 raise refuse("the number of decimals must be a constant between -15 and 15", node)
             places = literal.value
-        type_ = FLOAT8 if inner.type.is_float or inner.type.is_integer else NUMERIC
-        step = Fraction(1) if places == 0 else Fraction(10) ** -places
-        domain = domains.integral(inner.domain) if places == 0 else domains.rounded(inner.domain, op, step)
-        return numeric(op, (inner, Lit(places, INT4)), type_, domain, node)
+        whole = inner.type.is_integer and digits is None
+        type_ = FLOAT8 if inner.type.is_float or whole else NUMERIC
+        return numeric(op, (inner, Lit(places, INT4)), type_, rounded(op, inner, places), node)
 
     return rule
 

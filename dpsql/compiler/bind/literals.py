@@ -9,11 +9,13 @@ from __future__ import annotations
 import re
 from datetime import UTC, date, datetime, tzinfo
 from decimal import Decimal, InvalidOperation
+from fractions import Fraction
 from uuid import UUID
 
 from sqlglot import exp
 
 from dpsql.compiler.algebra import INT8_MAX, Lit
+from dpsql.compiler.domains import single
 from dpsql.compiler.parse import position
 from dpsql.errors import BAD_PARAMETER, BAD_TEXT, NOT_SUPPORTED, OUT_OF_RANGE, Rejected
 from dpsql.types import BOOL, INT4, INT8, NUMERIC, TEXT, UNKNOWN, Kind, SqlType, Value
@@ -86,7 +88,8 @@ def _convert(value: Value, type_: SqlType, zone: tzinfo) -> Value:
         case Kind.NUMERIC:
             return _checked(_decimal(text) if text is not None else Decimal(str(value)))
         case Kind.FLOAT4 | Kind.FLOAT8:
-            return float(_checked(_decimal(text) if text is not None else Decimal(str(value))))
+            number = _checked(_decimal(text) if text is not None else Decimal(str(value)))
+            return float(single(Fraction(number)) if type_.kind is Kind.FLOAT4 else number)
         case Kind.DATE:
             return _date(value)
         case Kind.TIMESTAMP:

@@ -6,6 +6,7 @@ Works on expressions that are bound already; nothing here reads names or paramet
 from __future__ import annotations
 
 from dataclasses import replace
+from decimal import Decimal, localcontext
 from fractions import Fraction
 from typing import Any
 
@@ -13,9 +14,10 @@ from sqlglot import exp
 
 from dpsql.compiler import domains
 from dpsql.compiler.algebra import WIDE_MAX, Call, Domain, Expr, Lit, Op
+from dpsql.compiler.exact import LEADING, MOST_DIGITS, derived, digits, scale_of, within_bigint
 from dpsql.compiler.parse import refuse
 from dpsql.errors import BAD_PARAMETER, NOT_SUPPORTED, OUT_OF_RANGE, TYPE_MISMATCH
-from dpsql.types import FLOAT8, INT4, INT8, NUMERIC, TEXT, Kind, SqlType
+from dpsql.types import FLOAT4, FLOAT8, INT4, INT8, NUMERIC, TEXT, Kind, SqlType
 
 FLOAT_LIMIT = Fraction(10**290)
 
@@ -37,14 +39,15 @@ def common_type(types: list[SqlType], node: exp.Expr) -> SqlType:
     if len({family(t) for t in known}) > 1:
         raise refuse(f"types {known[0]} and {known[-1]} do not match", node, sqlstate=TYPE_MISMATCH)
     if known[0].is_number:
-        return number_type(known)
+        kinds = {t.kind for t in known}
+        return FLOAT4 if Kind.FLOAT4 in kinds and Kind.FLOAT8 not in kinds else number_type(known)
     rank = [Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ]
     return max(known, key=lambda t: rank.index(t.kind)) if known[0].is_time else known[0]
 
 
 def number_type(types: list[SqlType]) -> SqlType:
     if any(t.is_float for t in types):
-        return FLOAT8
+        return FLOAT4 if all(t.kind is Kind.FLOAT4 for t in types) else FLOAT8
     if any(t.kind is Kind.NUMERIC for t in types):
         return types[0] if all(t == types[0] for t in types) else NUMERIC
     return INT8 if any(t.kind is Kind.INT8 for t in types) else INT4
@@ -64,21 +67,27 @@ def arithmetic(op: Op, a: Expr, b: Expr, node: exp.Expr) -> Expr:
     if op in ("add", "sub", "mul") and type_.kind is Kind.NUMERIC:
         type_ = NUMERIC
     match op:
-        case "add":
-            domain = domains.add(a.domain, b.domain)
-        case "sub":
-            domain = domains.add(a.domain, domains.negate(b.domain))
-        case "mul":
-            domain = domains.multiply(a.domain, b.domain)
+        case "add" | "sub" | "mul":
+            a, b = _fitting(op, a, b, type_)
+            domain = derived(op, (a, b))
         case "div" if type_.is_integer:
             op, domain = "idiv", replace(domains.integral(domains.divide(a.domain, b.domain)), reach=a.domain.reach)
         case "div":
-            domain = domains.divide(a.domain, b.domain)
+            domain = derived(op, (a, b))
         case _:
             if not type_.is_integer:
                 raise refuse("% takes integers over private rows", node)
             domain = _modulo(a.domain, b.domain)
+    if type_.kind is Kind.FLOAT4:  # rounded twice, which for the four operations is the same as once
+        return cast_number(numeric(op, (a, b), FLOAT8, domain, node), FLOAT4, node)
     return numeric(op, (a, b), type_, domain, node)
+
+
+def _fitting(op: Op, a: Expr, b: Expr, type_: SqlType) -> tuple[Expr, Expr]:
+    """Both sides, integers within BIGINT where the result could not be held otherwise: beyond, Postgres has none."""
+    if not type_.is_integer or derived(op, (a, b)).reach <= WIDE_MAX:
+        return a, b
+    return within_bigint(a), within_bigint(b)
 
 
 def _modulo(a: Domain, b: Domain) -> Domain:
@@ -98,7 +107,8 @@ def fold(op: Op, a: Expr, b: Expr) -> Lit | None:
         return None
     x, y = a.value, b.value
     if not isinstance(x, bool | str) and not isinstance(y, bool | str):
-        result: Any = x + y if op == "add" else x - y if op == "sub" else x * y  # type: ignore[operator]
+        with localcontext(prec=200):
+            result: Any = x + y if op == "add" else x - y if op == "sub" else x * y  # type: ignore[operator]
         integral = isinstance(result, int)
         if abs(result) >= (2**63 if integral else 10**30) or 0 < abs(result) < Fraction(1, 10**30):
             return None
@@ -116,10 +126,42 @@ def cast_number(value: Expr, type_: SqlType, node: exp.Expr) -> Expr:
         ), node)  # fmt: skip
     if type_.kind is Kind.NUMERIC:
         if type_.scale is not None and type_.precision is not None:
-            domain = domains.widen(value.domain, Fraction(10) ** -type_.scale)
-            return numeric("round", (value, Lit(type_.scale, INT4)), type_, domain, node)
-        return numeric("to_numeric", (value,), NUMERIC, value.domain, node)
-    return numeric("to_float", (value,), type_, value.domain, node)
+            value = as_numeric(value, node) if value.type.is_float else value
+            return numeric("round", (value, Lit(type_.scale, INT4)), type_, rounded("round", value, type_.scale), node)
+        return as_numeric(value, node)
+    domain = domains.singled(value.domain) if type_.kind is Kind.FLOAT4 else domains.doubled(value.domain)
+    return numeric("to_float", (value,), type_, domain, node)
+
+
+FLOAT_DECIMALS = 20
+
+
+def as_numeric(value: Expr, node: exp.Expr) -> Expr:
+    """A number as numeric: integers exactly, floats by their leading digits, as Postgres does."""
+    scale = scale_of(value)
+    domain = replace(value.domain, scale=scale)
+    if value.type.is_float:
+        count = LEADING[value.type.kind]
+        lower, upper = (None if x is None else _leading(x, count) for x in (domain.lower, domain.upper))
+        grain, reach = Fraction(1, 10**FLOAT_DECIMALS), domain.reach * (1 + Fraction(1, 10 ** (count - 1)))
+        domain = Domain(lower, upper, nullable=domain.nullable, reach=reach, grain=grain, scale=FLOAT_DECIMALS)
+    return numeric("to_numeric", (value,), NUMERIC, domain, node)
+
+
+def _leading(x: Fraction, count: int) -> Fraction:
+    """The leading digits of a float, within FLOAT_DECIMALS decimals."""
+    steps = Fraction(Decimal(f"{float(x):.{count}g}")) * 10**FLOAT_DECIMALS
+    return Fraction(round(steps), 10**FLOAT_DECIMALS)
+
+
+def rounded(op: Op, value: Expr, places: int) -> Domain:
+    """The domain of ROUND, FLOOR, CEIL or TRUNC at a number of decimals."""
+    step, scale = Fraction(10) ** -places, scale_of(value)
+    inner = value.domain if scale is not None else domains.doubled(value.domain)
+    domain = domains.integral(inner) if places == 0 else domains.rounded(inner, op, step, exact=scale is not None)
+    once = op == "round" and places >= 0
+    fits = scale is not None and (once or digits(value.domain.reach + 1, scale) + abs(places) + 1 <= MOST_DIGITS)
+    return replace(domain, scale=max(places, 0) if fits else None)
 
 
 def extremum_domain(op: Op, parts: list[Domain]) -> Domain:
@@ -131,7 +173,7 @@ def extremum_domain(op: Op, parts: list[Domain]) -> Domain:
         upper = min((p.upper for p in sure if p.upper is not None), default=upper)
     else:
         lower = max((p.lower for p in sure if p.lower is not None), default=lower)
-    return Domain(lower, upper, nullable=not sure, reach=hulled.reach, grain=hulled.grain)
+    return Domain(lower, upper, nullable=not sure, reach=hulled.reach, grain=hulled.grain, scale=hulled.scale)
 
 
 def sql_type(node: exp.DataType, at: exp.Expr) -> SqlType:

@@ -33,14 +33,14 @@ from dpsql.compiler.bind.expr import Context, bind, bind_condition
 from dpsql.compiler.bind.grouping import key_nodes
 from dpsql.compiler.bind.joins import Numbers
 from dpsql.compiler.bind.scope import Field, Source, unknown_columns
+from dpsql.compiler.exact import MOST_ROWS, is_exact, scale_of, sums_exactly
 from dpsql.compiler.parse import only, refuse, written
 from dpsql.compiler.problems import Problems
 from dpsql.compiler.public.names import output_name
 from dpsql.compiler.walk import substitute
 from dpsql.errors import GROUPING, NOT_PERMITTED
-from dpsql.types import FLOAT8, INT8, SqlType
+from dpsql.types import FLOAT8, INT8, NUMERIC, SqlType
 
-_MOST_ROWS = Fraction(2**40)
 _MOST_STEPS = 2**40
 
 
@@ -53,7 +53,8 @@ def resolution_of(argument: Expr) -> Fraction:
         extent, most = max(abs(domain.lower), abs(domain.upper)), _MOST_STEPS
     else:
         extent, most = domain.reach, 2**62
-    natural = Fraction(10) ** -(argument.type.scale or 0) if argument.type.precision is not None else None
+    scale = scale_of(argument)
+    natural = None if scale is None else Fraction(1, 10**scale)
     if natural is not None and extent <= most * natural:
         return natural
     resolution = Fraction(2) ** -60
@@ -194,7 +195,7 @@ class _Grouped:
     def _part(self, node: exp.Expr, condition: Expr | None) -> tuple[Part, SqlType, Domain]:
         rows = Fraction(contribution(self.source.node, self.numbers.schema)[1])
         context = replace(self.context, aggregate=None)
-        counted = Domain(Fraction(0), rows, nullable=False, reach=_MOST_ROWS, grain=Fraction(1), computed=True)
+        counted = Domain(Fraction(0), rows, nullable=False, reach=MOST_ROWS, grain=Fraction(1), computed=True)
         match node:
             case exp.Count(this=exp.Distinct() as distinct):
                 if len(distinct.expressions) != 1:
@@ -223,17 +224,20 @@ class _Grouped:
         if isinstance(node, exp.Min | exp.Max):
             kind = "min" if isinstance(node, exp.Min) else "max"
             domain = replace(inner, values=None, computed=True, nullable=True)
-            type_ = argument.type if isinstance(argument, Col) or not argument.type.is_number else FLOAT8
+            kept = isinstance(argument, Col) or not argument.type.is_number or is_exact(argument)
+            type_ = argument.type if kept else FLOAT8
             return Part("min" if kind == "min" else "max", argument, condition), type_, domain
         if not argument.type.is_number:
             raise refuse(f"a number is needed here, not {argument.type}", node, sqlstate="42883")
         resolution = resolution_of(argument)
         if isinstance(node, exp.Avg):
-            domain = replace(inner, values=None, computed=True, nullable=True, grain=resolution / _MOST_ROWS)
+            domain = replace(inner, values=None, computed=True, nullable=True, grain=resolution / MOST_ROWS)
             return Part("avg", argument, condition, resolution), FLOAT8, domain
         lower = None if inner.lower is None else rows * min(inner.lower, Fraction(0))
         upper = None if inner.upper is None else rows * max(inner.upper, Fraction(0))
-        reach, grain = inner.reach * _MOST_ROWS, resolution
+        reach, grain = inner.reach * MOST_ROWS, resolution
         type_ = INT8 if argument.type.is_integer and reach <= WIDE_MAX else FLOAT8
-        domain = Domain(lower, upper, nullable=True, reach=reach, grain=grain, computed=True)
+        scale = scale_of(argument) if sums_exactly(argument, resolution) else None
+        type_ = NUMERIC if scale is not None and not argument.type.is_integer else type_
+        domain = Domain(lower, upper, nullable=True, reach=reach, grain=grain, computed=True, scale=scale)
         return Part("sum", argument, condition, resolution), type_, domain

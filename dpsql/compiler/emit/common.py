@@ -1,10 +1,10 @@
 """Scalar expressions as SQL that no row can make fail, and the few points where dialects differ.
 
-Totality rests on `Domain.reach` and `Domain.grain`, which hold for every row: integers are computed in a type that
-holds `reach`; everything else in binary floats, with columns read as NULL (NaN), as 0 (below 10^-30) or clamped (beyond
-10^15), so that no operation can overflow, underflow or meet a NaN. Dates are clamped to
-the years 1000..9990 before any function sees them; `numbers` says what keeps calls total. Nothing here depends on
-declared bounds being true.
+Totality rests on `Domain.reach`, `grain` and `scale`, which hold for every row: integers are computed in a type that
+holds `reach`, numerics as exact decimals (`decimals`); everything else in binary floats, with columns read as NULL
+(NaN), as 0 (below 10^-30) or clamped (beyond 10^15), so that no operation can overflow, underflow or meet a NaN. Dates
+are clamped to the years 1000..9990 before any function sees them; `numbers` says what keeps calls total. Nothing here
+depends on declared bounds being true.
 
 Binary +, -, *, / and floor are IEEE 754 in every dialect, so the same rows give the same integers everywhere.
 """
@@ -20,11 +20,13 @@ from typing import Literal
 from uuid import UUID
 
 from dpsql.compiler.algebra import FLOAT_REACH, INT8_MAX, Call, Case, Col, Exists, Expr, Lit, Op, Scalar
+from dpsql.compiler.emit import decimals
 from dpsql.compiler.emit.dialect import Dialect
 from dpsql.compiler.emit.moments import moment, plain
 from dpsql.compiler.emit.numbers import number_call
 from dpsql.compiler.emit.parsed import parsed
 from dpsql.compiler.emit.text import text_function
+from dpsql.compiler.exact import MOST_DIGITS, digits, is_exact, is_whole_part, precision_of, scale_of
 from dpsql.compiler.fuel import spend
 from dpsql.errors import TOO_COMPLEX, Failed, Rejected
 from dpsql.types import Kind, Relation, SqlType, Value
@@ -32,7 +34,7 @@ from dpsql.types import Kind, Relation, SqlType, Value
 DerivedRows = Mapping[int, Relation | None]
 """Public relations computed before this release; None: not yet, a named placeholder stands for its rows."""
 
-Rep = Literal["int", "wide", "double"]
+Rep = Literal["int", "wide", "exact", "double"]
 MAX_SQL = 1_000_000
 
 
@@ -154,11 +156,17 @@ class Emitter:
         literals = [p for p in parts if isinstance(p, Lit)]
         if len(columns) + len(literals) == len(parts) and len({c.type for c in columns}) == 1:
             type_ = columns[0].type
-            if type_.is_float or all(_fits(lit.value, type_) for lit in literals):
+            free = type_.kind is Kind.NUMERIC and type_.precision is None and self.dialect.name == "postgres"
+            if type_.is_float or all(_fits(lit.value, type_, free=free) for lit in literals):
                 return [self.literal(p.value, type_) if isinstance(p, Lit) else self.value(p) for p in parts]
         if all(p.type.is_integer for p in parts):
             return [self.number(p)[0] for p in parts]
-        return [self.as_double(p) for p in parts]
+        rep: Rep = "exact" if _in_one_type(parts) else "double"
+        return [self._stored(p) or self.as_rep(p, rep) for p in parts]
+
+    def _stored(self, part: Expr) -> str | None:
+        """A stored float as it is: comparisons fail on nothing, and NaN is the largest in all dialects."""
+        return quote(part.name) if isinstance(part, Col) and part.type.is_float else None
 
     # Values -----------------------------------------------------------------------------------------------------
 
@@ -217,23 +225,31 @@ class Emitter:
     # Numbers ----------------------------------------------------------------------------------------------------
 
     def representation(self, expr: Expr) -> Rep:
-        if not expr.type.is_integer and not _whole_part(expr):
-            return "double"
+        if not expr.type.is_integer and not is_whole_part(expr):
+            return "exact" if is_exact(expr) else "double"
         reaches = [expr.domain.reach]
         if isinstance(expr, Call):
             reaches += [a.domain.reach for a in expr.args if a.type.is_integer]
         return "int" if max(reaches) <= INT8_MAX else "wide"
 
     def as_double(self, expr: Expr) -> str:
+        if isinstance(expr, Lit) and expr.value is not None:
+            return self._number_literal(expr, "double")
         sql, rep = self.number(expr)
-        return sql if rep == "double" else f"CAST({sql} AS {self.dialect.double})"
+        return sql if rep == "double" else decimals.as_double(self, sql, 0 if rep == "int" else precision_of(expr))
 
     def as_rep(self, expr: Expr, rep: Rep) -> str:
         """A number in this representation."""
         if rep == "double":
             return self.as_double(expr)
+        if isinstance(expr, Lit):
+            return self._number_literal(expr, rep)
         sql, own = self.number(expr)
-        return sql if own == rep or rep == "int" else f"CAST({sql} AS {self.dialect.wide})"
+        if own == rep or (rep == "int" and own == "wide"):
+            return sql
+        if rep == "exact":
+            return f"CAST({quote(expr.name) if isinstance(expr, Col) else sql} AS {decimals.type_of(self, expr)})"
+        return f"CAST({sql} AS {self.rep_type(rep)})"
 
     def number(self, expr: Expr) -> tuple[str, Rep]:
         """A number ready for arithmetic, and the type it is computed in."""
@@ -241,8 +257,8 @@ class Emitter:
         match expr:
             case Col():
                 return self._number_column(expr, rep), rep
-            case Lit(value=value):
-                return self._number_literal(value, rep), rep
+            case Lit():
+                return self._number_literal(expr, rep), rep
             case Scalar():
                 sql = self._scalar(expr)
                 return (sql if rep != "double" else f"CAST({sql} AS {self.dialect.double})"), rep
@@ -259,11 +275,27 @@ class Emitter:
             return f"CAST({name} AS BIGINT)"
         if rep == "wide":
             return f"CAST({name} AS {self.dialect.wide})"
+        if rep == "exact":
+            return self._decimal_column(col, name)
         if col.type.kind is Kind.NUMERIC and col.type.precision is not None:
             return f"CAST({name} AS {self.dialect.double})"
         if col.type.kind is Kind.NUMERIC:
             return f"CAST({self._tamed(name, '1e15', '1e-30', name)} AS {self.dialect.double})"
         return self._tamed(name, self.double(1e15), self.double(1e-30), self.dialect.is_nan(name))
+
+    def _decimal_column(self, col: Col, name: str) -> str:
+        """A column of exact decimals, without NaN; of no declared precision: within 10^15, and its first decimals."""
+        if col.type.precision is not None or col.domain.computed:
+            return name if self.dialect.name == "duckdb" else f"NULLIF({name}, 'NaN')"
+        limit = decimals.constant(self, FLOAT_REACH, 0)
+        nan = f"WHEN {self.dialect.is_nan(name)} THEN NULL " if self.dialect.name == "postgres" else ""
+        cut = f"CASE {nan}WHEN {name} > {limit} THEN {limit} WHEN {name} < -{limit} THEN -{limit} ELSE {name} END"
+        scale = scale_of(col) or 0
+        return (
+            f"ROUND({cut}, {scale})"
+            if self.dialect.name == "postgres"
+            else f"CAST({cut} AS {decimals.type_of(self, col)})"
+        )
 
     def _tamed(self, name: str, reach: str, grain: str, nan: str) -> str:
         """A column without NaN, infinities, huge or tiny values."""
@@ -273,14 +305,17 @@ class Emitter:
             f"WHEN {name} < {grain} AND {name} > -{grain} THEN 0 ELSE {name} END)"
         )
 
-    def _number_literal(self, value: Value, rep: Rep) -> str:
+    def _number_literal(self, literal: Lit, rep: Rep) -> str:
+        value = literal.value
         if value is None:
-            return f"CAST(NULL AS {self.rep_type(rep)})"
+            return f"CAST(NULL AS {decimals.type_of(self, literal) if rep == 'exact' else self.rep_type(rep)})"
         if rep == "double":
             return self.double(float(str(value)))
+        if rep == "exact":
+            return decimals.constant(self, Fraction(str(value)), scale_of(literal) or 0)
         return f"CAST({int(str(value))} AS {self.rep_type(rep)})"
 
-    def rep_type(self, rep: Rep) -> str:
+    def rep_type(self, rep: Literal["int", "wide", "double"]) -> str:
         return {"int": "BIGINT", "wide": self.dialect.wide, "double": self.dialect.double}[rep]
 
     # Dates and text ---------------------------------------------------------------------------------------------
@@ -311,22 +346,24 @@ def _equal(args: tuple[Expr, ...]) -> Call:
     return Call("eq", args, SqlType(Kind.BOOL))
 
 
-def _whole_part(expr: Expr) -> bool:
-    """EXTRACT of anything but the epoch gives whole numbers, though Postgres calls them numeric."""
-    return (
-        isinstance(expr, Call)
-        and expr.op == "extract"
-        and isinstance(expr.args[0], Lit)
-        and (expr.args[0].value != "epoch")
-    )
+def _in_one_type(parts: tuple[Expr, ...]) -> bool:
+    """Whether one decimal type holds the values of all."""
+    scales = [scale_of(p) for p in parts]
+    most = max((s for s in scales if s is not None), default=0)
+    return None not in scales and all(digits(p.domain.reach, most) <= MOST_DIGITS for p in parts)
 
 
-def _fits(value: Value, type_: SqlType) -> bool:
-    """Whether a column of this type can be compared with the literal exactly, without a cast that could fail."""
+def _fits(value: Value, type_: SqlType, *, free: bool) -> bool:
+    """Whether a column of this type can be compared with the literal exactly, without a cast that could fail.
+
+    `free`: the column is of a type that holds every decimal.
+    """
     if value is None:
         return True
     if isinstance(value, bool) or not isinstance(value, int | Decimal):
         return False
+    if free:
+        return True
     if type_.is_integer:
         return isinstance(value, int) and abs(value) <= INT8_MAX
     digits = Decimal(value).as_tuple()

@@ -16,6 +16,7 @@ LONGEST_FOLDED = 10_000_000
 class Dialect:
     """What differs between backends. `read`: a stored column as the algebra sees it.
 
+    `rounded`: a float to the nearest whole one, halves to even, as Postgres rounds floats.
     `folding`: the collation in which text changes case, where it is not the one that text has.
     """
 
@@ -28,6 +29,7 @@ class Dialect:
     read: Callable[[str, SqlType], str]
     whole_division: Callable[[str, str], str]
     binned: Callable[[str, str, str], str]
+    rounded: Callable[[str], str]
     seconds_after: Callable[[str, str], str]
     canonical_number: Callable[[str, SqlType], str]
     folding: str | None = None

@@ -33,6 +33,7 @@ DUCKDB = Dialect(
     read=_read,
     whole_division=lambda a, b: f"({a} // {b})",
     binned=lambda width, at, origin: f"TIME_BUCKET({width}, {at}, {origin})",
+    rounded=lambda x: f"ROUND_EVEN({x}, 0)",
     seconds_after=lambda start, seconds: f"({start} + TO_SECONDS({seconds}))",
     canonical_number=_canonical_number,
 )

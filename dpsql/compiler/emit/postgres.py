@@ -36,6 +36,7 @@ POSTGRES = Dialect(
     read=_read,
     whole_division=lambda a, b: f"DIV(CAST({a} AS NUMERIC), CAST({b} AS NUMERIC))",
     binned=lambda width, at, origin: f"DATE_BIN({width}, {at}, {origin})",
+    rounded=lambda x: f"ROUND({x})",
     seconds_after=lambda start, seconds: f"({start} + {seconds} * INTERVAL '1 second')",
     canonical_number=_canonical_number,
 )

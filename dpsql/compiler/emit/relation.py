@@ -20,9 +20,11 @@ from dpsql.compiler.algebra import (
     UnionAll,
     outputs,
 )
+from dpsql.compiler.emit import decimals
 from dpsql.compiler.emit.common import DerivedRows, Emitter, quote
 from dpsql.compiler.emit.dialect import Dialect
 from dpsql.compiler.emit.moments import plain
+from dpsql.compiler.exact import MOST_DIGITS, scale_of, sums_exactly
 from dpsql.compiler.presence import may_be_nan
 from dpsql.errors import TOO_COMPLEX, Failed, Rejected
 from dpsql.types import Relation, TableName
@@ -92,11 +94,16 @@ def _part(part: Part, emitter: Emitter) -> str:
     steps = _when(part.condition, _steps(argument, part.resolution or Fraction(1), emitter), emitter)
     if part.kind == "sum" and argument.type.is_integer:
         return f"SUM({steps})"
+    resolution = part.resolution or Fraction(1)
+    if part.kind == "sum" and sums_exactly(argument, resolution):
+        total = f"CAST(SUM({steps}) AS {decimals.decimal_type(emitter, MOST_DIGITS, 0)})"
+        return f"({total} * {decimals.constant(emitter, resolution, scale_of(argument) or 0)})"
     total = f"CAST(SUM({steps}) AS {emitter.dialect.double})"
-    unit = emitter.double(part.resolution or Fraction(1))
     if part.kind == "sum":
-        return f"({total} * {unit})"
-    return f"({total} / NULLIF(COUNT({steps}), 0) * {unit})"
+        return f"({total} * {emitter.double(resolution)})"
+    if resolution < 1:  # one division, rounded once: the nearest double of the average
+        return f"({total} / NULLIF(COUNT({steps}) * {emitter.double(1 / resolution)}, 0))"
+    return f"({total} / NULLIF(COUNT({steps}), 0) * {emitter.double(resolution)})"
 
 
 def present(expr: Expr, emitter: Emitter) -> str:
@@ -122,11 +129,19 @@ def _steps(argument: Expr, resolution: Fraction, emitter: Emitter) -> str:
     """A value in whole steps of its grid, clamped to declared bounds where those chose the grid."""
     if argument.type.is_integer:
         return emitter.number(argument)[0]
+    if sums_exactly(argument, resolution):
+        return _exact_steps(argument, resolution, emitter)
     x, domain = emitter.as_double(argument), argument.domain
     if domain.lower is not None and domain.upper is not None:
         low, high = emitter.double(domain.lower), emitter.double(domain.upper)
         x = f"(CASE WHEN {x} > {high} THEN {high} WHEN {x} < {low} THEN {low} ELSE {x} END)"
     return f"CAST(FLOOR({x} * {emitter.double(1 / resolution)} + {emitter.double(0.5)}) AS BIGINT)"
+
+
+def _exact_steps(argument: Expr, resolution: Fraction, emitter: Emitter) -> str:
+    """A decimal in whole steps of its last decimal, whatever its declared bounds: the sum of a unit's rows is exact."""
+    x = decimals.times(emitter, emitter.as_rep(argument, "exact"), argument, 1 / resolution)
+    return f"CAST({x} AS {emitter.dialect.wide})"
 
 
 def _alias(node: Node) -> str:

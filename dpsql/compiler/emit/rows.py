@@ -8,12 +8,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from fractions import Fraction
+from math import ceil, floor
 
 from dpsql.compiler.algebra import Col, Expr, Lit, canonical
 from dpsql.compiler.bins import DayBins, ListedBins, NumberBins, SecondBins
 from dpsql.compiler.cells import Cell, Grid
+from dpsql.compiler.emit import decimals
 from dpsql.compiler.emit.common import Emitter, quote
 from dpsql.compiler.emit.relation import present, relation
+from dpsql.compiler.exact import is_exact, scale_of
 from dpsql.compiler.histograms import Choice
 from dpsql.compiler.keys import Listed, Released, WholeNumbers
 from dpsql.compiler.plan import Key, PlannedRelease
@@ -116,6 +120,8 @@ class RowLevel:
         if argument.type.is_integer and grid.resolution == 1:
             x = self._named(emitter.number(argument)[0])
             high, low, inner = str(grid.high), str(grid.low), f"CAST({x} AS BIGINT)"
+        elif argument.type.kind is Kind.NUMERIC and is_exact(argument):
+            return self._exact_grid_value(argument, grid)
         else:
             x = self._named(_stored_float(argument) or emitter.as_double(argument))
             high, low = (emitter.double(end * grid.resolution) for end in (grid.high, grid.low))
@@ -124,6 +130,18 @@ class RowLevel:
         return (
             f"CASE {missing}WHEN {x} >= {high} THEN {grid.high - grid.centre} "
             f"WHEN {x} <= {low} THEN {grid.low - grid.centre} ELSE {inner}{_less(grid.centre)} END"
+        )
+
+    def _exact_grid_value(self, argument: Expr, grid: Grid) -> str:
+        """The same in decimals. The ends have the argument's decimals: what is inside cannot round beyond them."""
+        x, scale = self._named(self.emitter.as_rep(argument, "exact")), scale_of(argument) or 0
+        unit = grid.resolution * 10**scale
+        high, low = Fraction(ceil(grid.high * unit), 10**scale), Fraction(floor(grid.low * unit), 10**scale)
+        inner = decimals.steps(self.emitter, x, argument, grid.resolution, grid.low)
+        return (
+            f"CASE WHEN {x} >= {decimals.written(high, scale)} THEN {grid.high - grid.centre} "
+            f"WHEN {x} <= {decimals.written(low, scale)} THEN {grid.low - grid.centre} "
+            f"ELSE {inner}{_less(grid.centre)} END"
         )
 
     def _bin(self, choice: Choice) -> tuple[str, str | None]:
@@ -203,6 +221,8 @@ class RowLevel:
         if expr.type.kind is Kind.DATE:
             return f"CAST({self.emitter.moment(expr)} AS DATE)"
         if expr.type.is_number:
+            if not isinstance(expr, Col) and expr.type.kind is Kind.NUMERIC and is_exact(expr):
+                return decimals.canonical(self.emitter, expr)
             stored = expr.type if isinstance(expr, Col) or expr.type.is_integer else FLOAT8
             return self.emitter.dialect.canonical_number(self.emitter.value(expr), stored)
         return self.emitter.value(expr)
