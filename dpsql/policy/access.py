@@ -140,7 +140,14 @@ def server(section: ServerSection, policy: FilePath, problems: Problems) -> Serv
         statement_timeout=_duration(section.statement_timeout, "statement_timeout", (1, 86_400_000), problems),
         time_slot=_duration(section.time_slot, "time_slot", (0, 600_000), problems),
         log_text=section.log_text,
+        public=_public(section.public, problems),
     )
+
+
+def _public(url: str | None, problems: Problems) -> str | None:
+    if url is not None and not url.startswith(("postgresql://", "postgres://")):
+        problems.add(("server", "public"), "is no URL of a Postgres", "write postgresql://USER@HOST:PORT")
+    return url
 
 
 def _file(name: str, policy: FilePath) -> FilePath:

@@ -261,6 +261,11 @@ class ServerSection(_Section):
         description="answers leave at multiples of it, by chance one later, so that their timing tells less",
     )
     log_text: bool = Field(False, examples=[False], description="statements' text goes into the audit trail")
+    public: str | None = Field(
+        None,
+        examples=["postgresql://dpsql@localhost:5433"],
+        description="a Postgres 15 or newer, as a superuser, for public tables and catalogs; one is started if absent",
+    )
 
 
 _PRIVACY_EXAMPLE = (

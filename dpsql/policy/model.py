@@ -140,7 +140,10 @@ class Tls:
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """How the proxy serves. Durations are seconds."""
+    """How the proxy serves. Durations are seconds.
+
+    `public`: the URL of a Postgres that holds the public half; None: one is started.
+    """
 
     host: str = "127.0.0.1"
     port: int = 6432
@@ -148,6 +151,7 @@ class Server:
     statement_timeout: float = 60.0
     time_slot: float = 0.0
     log_text: bool = False
+    public: str | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

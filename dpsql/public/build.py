@@ -11,6 +11,7 @@ from contextlib import contextmanager
 
 import psycopg
 from psycopg import Connection
+from psycopg.conninfo import make_conninfo
 from psycopg.rows import TupleRow
 from psycopg.sql import SQL
 
@@ -18,14 +19,17 @@ from dpsql.policy.schema import Schema
 from dpsql.public import shadow, walls
 from dpsql.public.groups import Group, role_of
 from dpsql.public.load import PublicRows, copy_rows
-from dpsql.public.shadow import quoted
+from dpsql.public.shadow import literal, quoted
 
 FOR_ALL = "template1"
+MARK = "dpsql public half"
+"""How the comment of every database that is ours begins."""
+UNFINISHED = f"{MARK}, unfinished"
 
 
 def fill(address: str, schema: Schema, found: tuple[Group, ...], rows: PublicRows) -> None:
     """Into a Postgres that has just been made and walled; `address` is a connection string without a database."""
-    with _connected(address, FOR_ALL) as connection:
+    with connected(address, FOR_ALL) as connection:
         _run(connection, f"REVOKE ALL ON DATABASE {FOR_ALL}, postgres FROM PUBLIC")
         for user in schema.policy.users:
             _run(connection, walls.role_ddl(role_of(user)))
@@ -33,20 +37,46 @@ def fill(address: str, schema: Schema, found: tuple[Group, ...], rows: PublicRow
             _database(connection, group)
         _run(connection, "DROP DATABASE postgres")
     for group in found:
-        with _connected(address, group.database) as connection:
+        with connected(address, group.database) as connection:
             fill_database(connection, schema, group, rows)
             _run(connection, "CHECKPOINT")
 
 
-def _database(connection: Connection[TupleRow], group: Group) -> None:
+def _database(connection: Connection[TupleRow], group: Group, template: str = FOR_ALL) -> None:
     path = ", ".join(quoted(name) for name in shadow.search_path(group.tables))
     _run(
         connection,
-        f"CREATE DATABASE {quoted(group.database)}",
+        f"CREATE DATABASE {quoted(group.database)} TEMPLATE {quoted(template)}",
         f"ALTER DATABASE {quoted(group.database)} SET search_path = {path}",
         *walls.entrance_ddl(group.entrance, tuple(role_of(user) for user in group.users)),
         *walls.database_ddl(group.database, group.entrance),
     )
+
+
+def fill_beside(address: str, schema: Schema, found: tuple[Group, ...], rows: PublicRows, mark: str) -> None:
+    """Into a Postgres that holds other things as well: everything of ours there is thrown away and made anew.
+
+    The comment of the first database, made last, is `mark`: without it, the next start begins again.
+    """
+    with connected(address) as connection:
+        for group in found:
+            _run(connection, f"DROP DATABASE IF EXISTS {quoted(group.database)} WITH (FORCE)")
+            _run(connection, f"DROP ROLE IF EXISTS {quoted(group.entrance)}")
+        known = {str(name) for (name,) in connection.execute("SELECT rolname FROM pg_roles").fetchall()}
+        for role in map(role_of, schema.policy.users):
+            if role not in known:
+                _run(connection, walls.role_ddl(role))
+        for group in found:
+            _database(connection, group, "template0")
+            _run(connection, f"COMMENT ON DATABASE {quoted(group.database)} IS {literal(UNFINISHED)}")
+    for group in found:
+        with connected(address, group.database) as connection:
+            with connection.transaction():
+                _run(connection, *walls.wall_ddl())
+            fill_database(connection, schema, group, rows)
+    with connected(address) as connection:
+        for group in found:
+            _run(connection, f"COMMENT ON DATABASE {quoted(group.database)} IS {literal(mark)}")
 
 
 def fill_database(connection: Connection[TupleRow], schema: Schema, group: Group, rows: PublicRows) -> None:
@@ -115,8 +145,9 @@ END $do$
 
 
 @contextmanager
-def _connected(address: str, database: str) -> Iterator[Connection[TupleRow]]:
-    with psycopg.connect(address, dbname=database, autocommit=True) as connection:
+def connected(address: str, database: str | None = None) -> Iterator[Connection[TupleRow]]:
+    """As the superuser, to the address's own database if no other is named."""
+    with psycopg.connect(make_conninfo(address, dbname=database), autocommit=True) as connection:
         yield connection
 
 

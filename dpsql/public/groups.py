@@ -48,7 +48,7 @@ def groups(schema: Schema) -> tuple[Group, ...]:
     return tuple(
         Group(
             policy.dataset if number == 0 else f"{policy.dataset[: _MAX_NAME - 6]}~{number}",
-            f"{owner(policy)} {number}",
+            f"{owner(policy)} {policy.dataset}"[: _MAX_NAME - 6] + f"~{number}",
             tuple(users),
             tuple(table for name, table in sorted(schema.tables.items()) if seen is None or name in seen),
             _views(schema, seen),

