@@ -28,6 +28,7 @@ from dpsql.compiler.plan import PlannedRelease, Terms, plan
 from dpsql.compiler.probes import asks_nothing, empty_query
 from dpsql.compiler.problems import detailed
 from dpsql.compiler.public import Remainder, translate
+from dpsql.compiler.single_units import check_groups
 from dpsql.compiler.split import PENDING, Split, split
 from dpsql.errors import Rejected
 from dpsql.policy.schema import Schema
@@ -115,6 +116,11 @@ def _compiled(
     if releases and asks_nothing(asked):
         columns_only = empty_query([(c.name, c.type) for c in remainder.columns])
         remainder, releases = translate(columns_only, {}, schema.policy.timezone), ()
+    check_groups(
+        ((r, state.single_units.get(r.index)) for r in releases),
+        privacy.unit,
+        lambda tree: _compiled(tree, schema, terms, tables, parameters, now),
+    )
     return Compiled(
         columns_only=state.columns_only,
         epsilon=terms.epsilon,

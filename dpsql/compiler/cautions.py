@@ -1,8 +1,7 @@
 """What an answer will not tell of itself, said beforehand: from the plan alone, never from data.
 
-Two statements are answered and charged, but do not say what they seem to: one that groups by the privacy unit, whose
-groups of one unit each stay below the threshold of private keys; and one whose join with public rows repeats rows of
-which the policy counts no more than there were before.
+One kind of statement is answered and charged, but does not say what it seems to: a join with public rows that repeats
+rows of which the policy counts no more than there were before.
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from dpsql.compiler.algebra import Expr, Node, Scan, columns_of
-from dpsql.compiler.bind.per_unit import determine_unit
 from dpsql.compiler.bind.scope import Source
 from dpsql.compiler.histograms import Histogram
 from dpsql.compiler.plan import PlannedRelease
@@ -24,30 +22,21 @@ from dpsql.policy.schema import Schema
 class Doubts:
     """What the binder knows of a release that the plan does not show.
 
-    `by_unit`: rows of one group belong to one unit. `repeated`: the public side of a join that repeats rows, of which a
-    unit has a fixed number at most, within a group.
+    `repeated`: the public side of a join that repeats rows, of which a unit has a fixed number at most, within a group.
     """
 
-    by_unit: bool
     repeated: str | None
 
 
 def doubts(source: Source, keys: list[Expr], schema: Schema) -> Doubts:
     """Of a release that groups the source's rows by these keys."""
     if schema.policy.privacy.is_row:
-        return Doubts(by_unit=False, repeated=None)
-    return Doubts(determine_unit(keys, source), _repeated(source, keys, schema))
+        return Doubts(repeated=None)
+    return Doubts(_repeated(source, keys, schema))
 
 
 def cautions(release: PlannedRelease, known: Doubts, unit: str) -> Iterator[str]:
     """In words, for EXPLAIN and the answer's notices."""
-    if release.selection is not None and known.by_unit:
-        needed = round(release.selection.threshold / WEIGHT_ONE)
-        yield (
-            f"Every group here is one {unit}, and groups are shown only where about {needed} or more stand behind them:"
-            " none will be shown, and the statement is charged all the same. Group by something that many share, or"
-            f" aggregate per {unit} in a subquery first."
-        )
     if known.repeated is not None:
         rows = f"{release.bound.rows} row{'s' if release.bound.rows > 1 else ''}"
         yield (

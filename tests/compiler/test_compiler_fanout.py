@@ -63,7 +63,7 @@ REFUSED = {
     "released": "SELECT COUNT(*) FROM people, (SELECT shop, COUNT(*) AS c FROM visits GROUP BY shop) AS r",
     "chain": "SELECT COUNT(*) FROM people p JOIN tags a ON a.shop = p.shop JOIN tags b ON b.tag = a.tag",
     "not the whole key": "SELECT COUNT(*) FROM people p JOIN days d ON d.year = 2020",
-    "many branches": "SELECT COUNT(*) FROM (" + " UNION ALL ".join(["SELECT uid FROM people"] * 120) + ") AS u",
+    "many branches": "SELECT COUNT(*) FROM (" + " UNION ALL ".join(["SELECT uid FROM people, nums"] * 3) + ") AS u",
     "branches that multiply": "SELECT COUNT(*) FROM (SELECT uid FROM people, nums UNION ALL SELECT uid FROM "
     "people) AS u",
     "each unit": "SELECT AVG(c) FROM (SELECT uid, COUNT(*) AS c FROM visits, nums a, nums b GROUP BY uid) AS u",

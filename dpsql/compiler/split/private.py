@@ -19,7 +19,7 @@ from dpsql.compiler.bind.grouping import has_aggregates, rewrite, row_level
 from dpsql.compiler.bind.literals import coerce
 from dpsql.compiler.bind.measured import Grouping, aggregation, released_columns
 from dpsql.compiler.bind.numbers import family
-from dpsql.compiler.bind.per_unit import per_unit
+from dpsql.compiler.bind.per_unit import determine_unit, per_unit
 from dpsql.compiler.bind.scope import Field, Source, unknown_columns
 from dpsql.compiler.bind.subqueries import exists, membership, separated
 from dpsql.compiler.cautions import doubts
@@ -86,6 +86,7 @@ def private_select(
     grouping.above = partial(_above, grouping, state)
     state.aggregations.append(PENDING)
     index = len(state.aggregations) - 1
+    asked = select.copy()
     tree = rewrite(select, grouping)
     made = aggregation(grouping, state.max_groups, state.max_rows_per_group)
     check_fan_out(made, state.schema, joins[0] if joins else select)
@@ -100,6 +101,8 @@ def private_select(
         return _reading(tree, grouping.relation, f"_r{before}")
     state.aggregations[index] = made
     state.relations[grouping.relation] = released_columns(made)
+    if not state.schema.policy.privacy.is_row and determine_unit(grouping.key_exprs, source):
+        state.single_units[index] = asked
     state.doubts[index] = doubts(source, grouping.key_exprs, state.schema)
     return tree
 

@@ -69,6 +69,7 @@ class Split:
     inferred: dict[int, SqlType] = field(default_factory=dict)
     aggregations: list[Aggregation] = field(default_factory=list)
     doubts: dict[int, Doubts] = field(default_factory=dict)
+    single_units: dict[int, exp.Select] = field(default_factory=dict)
     relations: dict[str, tuple[Column, ...]] = field(default_factory=dict)
     derived: list[Derived] = field(default_factory=list)
     shared: dict[int, exp.Query] = field(default_factory=dict)
