@@ -1,7 +1,7 @@
 """What an answer will not tell of itself, said beforehand: from the plan alone, never from data.
 
-One kind of statement is answered and charged, but does not say what it seems to: a join with public rows that repeats
-rows of which the policy counts no more than there were before.
+A join with public rows that repeats rows of which the policy counts no more than there were before, and a sum that has
+another clipping than it would have alone, are answered and charged, but do not say what they seem to.
 """
 
 from __future__ import annotations
@@ -11,8 +11,10 @@ from dataclasses import dataclass, replace
 
 from dpsql.compiler.algebra import Expr, Node, Scan, columns_of
 from dpsql.compiler.bind.scope import Source
+from dpsql.compiler.cells import SumOutput, aggregate_name
 from dpsql.compiler.histograms import Histogram
 from dpsql.compiler.plan import PlannedRelease
+from dpsql.compiler.sharing import may_clip
 from dpsql.compiler.walk import inputs
 from dpsql.dp.selection import WEIGHT_ONE
 from dpsql.policy.schema import Schema
@@ -37,12 +39,31 @@ def doubts(source: Source, keys: list[Expr], schema: Schema) -> Doubts:
 
 def cautions(release: PlannedRelease, known: Doubts, unit: str) -> Iterator[str]:
     """In words, for EXPLAIN and the answer's notices."""
+    yield from _scaled_otherwise(release, unit)
     if known.repeated is not None:
         rows = f"{release.bound.rows} row{'s' if release.bound.rows > 1 else ''}"
         yield (
             f"The join with {known.repeated} repeats rows of {' and '.join(release.aggregation.tables)}, but one {unit}"
             f" counts as at most {rows} in a group: repeated rows are scaled down to that. Join on, or group by,"
             f" what is unique in {known.repeated}."
+        )
+
+
+def _scaled_otherwise(release: PlannedRelease, unit: str) -> Iterator[str]:
+    """Of sums read from an average's measurements: they are clipped by a unit's number of rows, alone by its total."""
+    if not may_clip(release.aggregation, release.form, release.bound):
+        return
+    pairs = zip(release.aggregation.aggregates, release.outputs, strict=True)
+    found = [
+        aggregate_name(aggregate)
+        for aggregate, output in pairs
+        if isinstance(output, SumOutput) and release.measurements[output.cell].cell.moment is not None
+    ]
+    if found:
+        yield (
+            f"{', '.join(dict.fromkeys(found))}: beside an average or a deviation of the same values, what one {unit}"
+            " adds is scaled down by how many rows it has, alone by what they add up to. Ask for it in a statement of"
+            " its own if many have more rows than the bound, of small values."
         )
 
 
