@@ -41,13 +41,30 @@ def home_of(policy: Policy, who: Identity | None) -> Path | None:
     scheme, _, rest = policy.ledger.partition(":")
     beside = Path(rest) if scheme == "sqlite" else policy.path
     wanted = beside.with_name(f"{beside.name}-public")
-    return _made(wanted, who) or _made(_elsewhere(wanted), who)
+    return _made(wanted, who) or _kept_elsewhere(wanted, who)
+
+
+_FOR = "for"
+"""The file that says beside which ledger a folder would be."""
 
 
 def _elsewhere(wanted: Path) -> Path:
     """Where the ledger's folder cannot be written to, or the server's user cannot pass through it."""
     name = sha256(str(wanted.absolute()).encode()).hexdigest()[:16]
     return Path(tempfile.gettempdir()) / f"dpsql-{os.geteuid()}-{name}"
+
+
+def _kept_elsewhere(wanted: Path, who: Identity | None) -> Path | None:
+    """Removes those of ledgers whose folder is gone."""
+    for other in Path(tempfile.gettempdir()).glob(f"dpsql-{os.geteuid()}-*"):
+        with contextlib.suppress(OSError):
+            if _ours(other, who) and not Path((other / _FOR).read_text(encoding="utf-8")).parent.is_dir():
+                clean(other, "")
+                shutil.rmtree(other, ignore_errors=True)
+    home = _made(_elsewhere(wanted), who)
+    if home is not None:
+        (home / _FOR).write_text(str(wanted.absolute()), encoding="utf-8")
+    return home
 
 
 def _made(folder: Path, who: Identity | None) -> Path | None:

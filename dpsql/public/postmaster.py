@@ -49,7 +49,7 @@ SETTINGS = {
     "fsync": "off",
     "full_page_writes": "off",
     "checkpoint_timeout": "1h",
-    "min_wal_size": "32MB",
+    "min_wal_size": "2MB",
     "max_wal_size": "256MB",
     "autovacuum": "off",
     "track_counts": "off",
@@ -149,7 +149,7 @@ class Postmaster:
 def make(programs: Programs, place: Place, superuser: str) -> None:
     """Postgres's folder, new. Raises Failed."""
     command = [programs.at("initdb"), "-D", str(place.data), "-U", superuser, "-E", "UTF8", "--auth=trust"]
-    command += ["--locale=C", "--no-sync", "--no-instructions", "--no-data-checksums"]
+    command += ["--locale=C", "--no-sync", "--no-instructions", "--no-data-checksums", "--wal-segsize=1"]
     if _major(programs) >= 17:
         command += ["--locale-provider=builtin", "--builtin-locale=C.UTF-8"]
     done = subprocess.run(

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
@@ -15,7 +18,7 @@ import pytest
 from public_fakes import schema_at
 
 from dpsql.errors import Rejected
-from dpsql.public import wheel
+from dpsql.public import started, wheel
 from dpsql.public.folder import take
 from dpsql.public.postmaster import processes_in
 from dpsql.public.server import PublicServer
@@ -206,3 +209,31 @@ def test_as_root_it_runs_as_nobody_in_a_group_of_its_own(folder: Path) -> None:
         assert set(process.gids()) == {found.gid}
         status = Path(f"/proc/{server.pid}/status").read_text()
         assert "Groups:\t \n" in status or f"Groups:\t{found.gid} \n" in status or "Groups:\t\n" in status
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root has folders that the server's user cannot enter")
+def test_a_ledger_and_a_wheel_that_only_root_can_reach(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The server's folder is then in the system's temporary one, and goes with the ledger's."""
+    closed = folder / "closed"
+    closed.mkdir(mode=0o700)
+    found = wheel.programs()
+    install = found.folder.parent
+    shutil.copytree(install, closed / install.parent.name / install.name, copy_function=os.link)
+    libraries = install.parent.with_name(f"{install.parent.name}.libs")
+    shutil.copytree(libraries, closed / libraries.name, copy_function=os.link)
+    inside = replace(found, folder=closed / install.parent.name / install.name / "bin")
+    monkeypatch.setattr(started, "programs", lambda: inside)
+    with PublicServer(schema_at(closed)) as server:
+        assert ask(server) == [(2,)]
+        home = server.socket.parent.parent.parent
+        assert home.parent == Path(tempfile.gettempdir())
+    assert list(closed.glob("*-public")) == []
+    monkeypatch.undo()
+    other = folder / "other"
+    other.mkdir(mode=0o700)
+    shutil.rmtree(closed)
+    with PublicServer(schema_at(other)) as server:
+        assert not home.exists()
+        shutil.rmtree(other)
+        home = server.socket.parent.parent.parent
+    shutil.rmtree(home)
