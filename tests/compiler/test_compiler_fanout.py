@@ -67,6 +67,10 @@ REFUSED = {
     "branches that multiply": "SELECT COUNT(*) FROM (SELECT uid FROM people, nums UNION ALL SELECT uid FROM "
     "people) AS u",
     "each unit": "SELECT AVG(c) FROM (SELECT uid, COUNT(*) AS c FROM visits, nums a, nums b GROUP BY uid) AS u",
+    "exists": "SELECT COUNT(*) FROM people p WHERE EXISTS (SELECT 1 FROM many m WHERE m.n > p.age)",
+    "exists of products": "SELECT COUNT(*) FROM people p WHERE EXISTS "
+    "(SELECT 1 FROM nums a, nums b, nums c WHERE a.n + b.n + c.n = p.age)",
+    "in with its third value": "SELECT COUNT(*) FROM people p WHERE (p.age IN (SELECT n FROM many m)) IS NULL",
     "in, not a key": "SELECT COUNT(*) FROM people WHERE age NOT IN (SELECT n FROM many)",
     "in many rows": "SELECT COUNT(*) FROM people, nums WHERE age + nums.n NOT IN (SELECT ten FROM many WHERE n < 9)",
     "exists of private rows": "SELECT COUNT(*) FROM people p WHERE EXISTS "
@@ -111,6 +115,7 @@ WORKS = {
     "in": "SELECT COUNT(*) FROM people WHERE shop IN (SELECT shop FROM shops WHERE region = 'r1')",
     "in, by a column": "SELECT COUNT(*) FROM people WHERE age IN (SELECT ten FROM many)",
     "not in": "SELECT COUNT(*) FROM people WHERE age NOT IN (SELECT n FROM nums)",
+    "exists on key": "SELECT COUNT(*) FROM people p WHERE EXISTS (SELECT 1 FROM shops s WHERE s.shop = p.shop)",
     "two branches": "SELECT COUNT(*) FROM (SELECT uid, shop FROM people UNION ALL SELECT uid, shop FROM visits) AS u",
     "each unit on key": "SELECT AVG(c) FROM (SELECT uid, COUNT(*) AS c FROM visits JOIN shops USING (shop) "
     "GROUP BY uid) AS u",
