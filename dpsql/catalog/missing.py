@@ -38,7 +38,7 @@ def _columns(name: str, tree: exp.Query, context: Context) -> str | None:
         if isinstance(table.this, exp.Identifier) and not is_cte(table):
             found[name_of(table.this)] = _names(table, context)
     known = [column for columns in found.values() for column in columns]
-    close = get_close_matches(name.lower(), known, n=1)
+    close = get_close_matches(name.lower(), known, n=1, cutoff=0.7)
     perhaps = f'Perhaps you meant "{close[0]}". ' if close else ""
     listed = " ".join(f"Columns of {table}: {', '.join(columns)}." for table, columns in found.items() if columns)
     return (perhaps + listed)[:_LONGEST].strip() or None

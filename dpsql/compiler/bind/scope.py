@@ -118,9 +118,13 @@ def unknown_columns(node: exp.Expr, fields: tuple[Field, ...], outer: tuple[Fiel
     return problems.found
 
 
+ALIKE = 0.7
+"""A name less like another one than this is no slip of the pen: first_name is not birth_date."""
+
+
 def _suggest(name: str, fields: tuple[Field, ...]) -> str:
     names = sorted({f.name for f in fields if f.name != ANYTHING})
-    close = get_close_matches(name, names, n=1)
+    close = get_close_matches(name, names, n=1, cutoff=ALIKE)
     if close:
         return f'Perhaps you meant "{close[0]}". Only columns declared in the policy exist here.'
     shown = ", ".join(map(quoted, names[:12])) + (", ..." if len(names) > 12 else "")

@@ -10,6 +10,7 @@ Public subqueries need no proof.
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 from sqlglot import exp
@@ -34,7 +35,7 @@ from dpsql.compiler.bind.proofs import equated, same_unit
 from dpsql.compiler.bind.scope import Source
 from dpsql.compiler.bind.ties import tie
 from dpsql.compiler.bind.units import equality
-from dpsql.compiler.parse import refuse
+from dpsql.compiler.parse import name_of, refuse
 from dpsql.compiler.walk import parts
 from dpsql.errors import Failed, Rejected
 from dpsql.types import BOOL
@@ -115,13 +116,21 @@ def _pairs(correlated: tuple[Expr, ...], outer: Source, inner: Source) -> list[t
     return equated(parts, outputs(outer.node), outputs(inner.node))
 
 
+def _by_alias(condition: str, node: exp.Expr, tables: list[str]) -> str:
+    """The condition with the subquery's table, the second, by the name that it has there."""
+    scanned = (t for t in node.find_all(exp.Table) if name_of(t.this) == tables[1])
+    alias = next((name_of(t.args["alias"].this) for t in scanned if t.args.get("alias") is not None), "")
+    before = "= " if tables[0] == tables[1] else ""
+    return re.sub(rf"{before}\b{re.escape(tables[1])}\.", f"{before}{alias}.", condition) if alias else condition
+
+
 def _not_proven(node: exp.Expr, outer: Source, inner: Source, numbers: Numbers) -> Rejected:
     unit = numbers.schema.policy.privacy.unit
     tables = [s.tables[0] if s.tables else "?" for s in (outer, inner)]
-    found = tie(
-        outer, replace(inner, fields=()), numbers.schema
-    )  # what its SELECT shows is not all that its WHERE sees
-    added = "compare it in its WHERE" if found is None else f"add {found[1]} to its WHERE"
+    # What its SELECT shows is not all that its WHERE sees.
+    found = tie(outer, replace(inner, fields=()), numbers.schema)
+    tied = "" if found is None else _by_alias(found[1], node, tables)
+    added = "compare it in its WHERE" if found is None else f"add {tied} to its WHERE"
     joined = f", and join {found[0]} in it" if found is not None and found[0] else ""
     return refuse(
         f"The subquery over {tables[1]} may look at rows of another {unit} than the row it filters.",

@@ -51,11 +51,23 @@ _SYNONYMS = {
     "weekiso": "week",
 }
 
+Maker = Callable[[exp.Expr, Scope], Term]
+
 
 def extract(node: exp.Expr, scope: Scope) -> Term:
     """EXTRACT(field FROM x): numeric."""
     only(node, "this", "expression")
     return field_of(_word(node.this), scope.context.expression(node.expression, scope), scope, node)
+
+
+def _field_by_name(word: str) -> Maker:
+    """year(x) and its like, as other systems write EXTRACT(year FROM x)."""
+
+    def make(node: exp.Expr, scope: Scope) -> Term:
+        only(node, "this")
+        return field_of(word, scope.context.expression(node.this, scope), scope, node)
+
+    return make
 
 
 def date_part(node: exp.Expr, scope: Scope) -> Term:
@@ -200,10 +212,10 @@ def date_bin(node: exp.Expr, scope: Scope) -> Term:
     return apply("date_bin", terms, scope.zone, node)
 
 
-Maker = Callable[[exp.Expr, Scope], Term]
-
 MAKERS: dict[type[exp.Expr], Maker] = {
     exp.Extract: extract,
+    **{kind: _field_by_name(kind.key) for kind in (exp.Year, exp.Quarter, exp.Month, exp.Week, exp.Day)},
+    **{kind: _field_by_name(kind.key) for kind in (exp.Hour, exp.Minute, exp.Second)},
     exp.TimestampTrunc: date_trunc,
     exp.AtTimeZone: at_time_zone,
     exp.TimeToStr: formatted,

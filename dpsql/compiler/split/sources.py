@@ -11,7 +11,7 @@ from difflib import get_close_matches
 
 from sqlglot import exp
 
-from dpsql.compiler.bind.scope import Source
+from dpsql.compiler.bind.scope import ALIKE, Source
 from dpsql.compiler.bind.units import scan
 from dpsql.compiler.local_model import COUNTS
 from dpsql.compiler.parse import name_of, only, parse, refuse
@@ -97,7 +97,7 @@ def _table(item: exp.Table, names: Names, state: Split) -> exp.Expr | Source:
 def _no_table(name: str, item: exp.Expr, state: Split) -> Rejected:
     known = (*state.schema.tables, *state.schema.policy.views)
     visible = sorted(n for n in known if state.tables is None or n in state.tables)
-    close = get_close_matches(name, visible, n=1)
+    close = get_close_matches(name, visible, n=1, cutoff=ALIKE)
     perhaps = f'Perhaps you meant "{close[0]}". ' if close else ""
     return refuse(
         f'relation "{name}" does not exist',
