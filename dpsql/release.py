@@ -22,7 +22,7 @@ from itertools import product, repeat
 from math import inf, sqrt
 
 from dpsql.compiler.bins import NumberBins, edge
-from dpsql.compiler.cells import ONE, CountOutput, MomentOutput, SumOutput, linear
+from dpsql.compiler.cells import ONE, CountOutput, KnownOutput, MomentOutput, SumOutput, linear
 from dpsql.compiler.histograms import Histogram, HistogramOutput
 from dpsql.compiler.keys import shown
 from dpsql.compiler.plan import Measurement, Output, PlannedRelease
@@ -62,7 +62,7 @@ def _chosen(
     planned: PlannedRelease, histogram: Histogram, keys: Sequence[tuple[Value, ...]], found: ExactCells
 ) -> list[int]:
     """One bin for every released group; a group without weight chooses among equals."""
-    places = _places(planned) if planned.public else [_comparable(key) for key in keys]
+    places: Sequence[tuple[Value, ...]] = _places(planned) if planned.public else [_comparable(key) for key in keys]
     size, types = histogram.choice.bins.size, [key.expr.type for key in planned.keys]
     weights: dict[tuple[Value, ...], list[int]] = {place: [] for place in places}
     for (*key, place), (weight,) in zip(found.keys, found.cells, strict=True):
@@ -102,7 +102,7 @@ def _public_keys(planned: PlannedRelease) -> list[tuple[Value, ...]]:
         for key, domain in zip(planned.keys, domains, strict=True)
         if domain is not None
     ]
-    return list(product(*values))
+    return [tuple(v[i] for v, i in zip(values, place, strict=True)) for place in _places(planned)]
 
 
 def _public(planned: PlannedRelease, cells: ExactCells) -> tuple[tuple[tuple[Value, ...], ...], list[tuple[int, ...]]]:
@@ -115,8 +115,10 @@ def _public(planned: PlannedRelease, cells: ExactCells) -> tuple[tuple[tuple[Val
     return tuple(_public_keys(planned)), [known.get(place, zeros) for place in places]
 
 
-def _places(planned: PlannedRelease) -> list[tuple[Value, ...]]:
+def _places(planned: PlannedRelease) -> Sequence[tuple[int, ...]]:
     """The groups of public keys, as indices of their domains."""
+    if planned.places is not None:
+        return planned.places
     sizes = [key.domain.size for key in planned.keys if key.domain is not None]
     return list(product(*(range(size) for size in sizes)))
 
@@ -209,8 +211,8 @@ def _relation(
 ) -> Relation:
     frames = tuple(_frame(output) for output in planned.outputs)
     rows = []
-    for key, row, by in zip(keys, cells, scales):  # noqa: B905  (one scale for all rows repeats without end)
-        found = [_estimate(o, row, by, frame) for o, frame in zip(planned.outputs, frames, strict=True)]
+    for group, (key, row, by) in enumerate(zip(keys, cells, scales)):  # noqa: B905  (one scale repeats without end)
+        found = [_estimate(o, group, row, by, frame) for o, frame in zip(planned.outputs, frames, strict=True)]
         bars = [bar for e in found for bar in (e.stddev, e.low, e.high)]
         together = [_covariance(found[a], found[b]) for a, b in planned.aggregation.pairs]
         rows.append((*key, *(e.value for e in found), *bars, *together))
@@ -259,8 +261,11 @@ def _frame(output: Output) -> Frame:
     return Frame(float(output.grid.centre * output.grid.resolution), *_range(output))
 
 
-def _estimate(output: Output, cells: tuple[int, ...], scales: tuple[Scale, ...], frame: Frame) -> Estimate:
+def _estimate(output: Output, group: int, cells: tuple[int, ...], scales: tuple[Scale, ...], frame: Frame) -> Estimate:
+    """`group`: its place among the groups."""
     match output:
+        case KnownOutput(values=values):
+            return Estimate(values[group])
         case CountOutput(cell=index):
             return _around((cells[index] * 2 + ONE) // (2 * ONE), cells[index] / ONE, _parts(output, scales), scales)
         case SumOutput(cell=index, resolution=resolution, type=type_):

@@ -108,8 +108,8 @@ def _compiled(
     places = [i for i, made in enumerate(state.aggregations) if made is not PENDING]
     columns = tuple(state.relations[f"_r{i}"] for i in places)
     aggregations = tuple(state.aggregations[i] for i in places)
-    terms = with_epsilon(aggregations, columns, privacy, terms)
-    planned = plan(aggregations, columns, privacy, terms)
+    terms = with_epsilon(aggregations, columns, schema, terms)
+    planned = plan(aggregations, columns, schema, terms)
     releases = _ordered({i: replace(p, index=i) for i, p in zip(places, planned, strict=True)}, state)
     remainder = translate(tree, state.relations, schema.policy.timezone)
     public = tuple(name for name in state.relations if name not in {f"_r{i}" for i in places})

@@ -8,7 +8,7 @@ from decimal import ROUND_CEILING, Context, Decimal
 from dpsql.compiler.algebra import Aggregation
 from dpsql.compiler.plan import PlannedRelease, Terms, plan
 from dpsql.errors import BAD_PARAMETER, NOT_SUPPORTED, Rejected
-from dpsql.policy.model import Privacy
+from dpsql.policy.schema import Schema
 from dpsql.types import Column
 
 _DIGITS = Context(prec=4, rounding=ROUND_CEILING)
@@ -16,7 +16,7 @@ _STEPS = 24
 
 
 def with_epsilon(
-    aggregations: tuple[Aggregation, ...], columns: tuple[tuple[Column, ...], ...], privacy: Privacy, terms: Terms
+    aggregations: tuple[Aggregation, ...], columns: tuple[tuple[Column, ...], ...], schema: Schema, terms: Terms
 ) -> Terms:
     """The terms with the least epsilon (to four digits) that meets `max_error`; as they are where none is asked for.
 
@@ -26,7 +26,7 @@ def with_epsilon(
         return terms
 
     def error(epsilon: Decimal) -> float:
-        return _worst(plan(aggregations, columns, privacy, replace(terms, epsilon=epsilon)))
+        return _worst(plan(aggregations, columns, schema, replace(terms, epsilon=epsilon)))
 
     target = float(terms.max_error)
     if error(terms.max_epsilon) > target:

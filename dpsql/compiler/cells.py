@@ -17,7 +17,7 @@ from dpsql.compiler.algebra import Aggregate, AggregateKind, Expr, canonical
 from dpsql.compiler.shown import shown
 from dpsql.dp.sensitivity import ContributionBound, Norm
 from dpsql.errors import BAD_PARAMETER, Failed, Rejected
-from dpsql.types import Kind, SqlType
+from dpsql.types import Kind, SqlType, Value
 
 ONE = 1024
 """Steps of a whole row or unit: scaling does not round counts away."""
@@ -144,7 +144,14 @@ class MomentOutput:
     type: SqlType
 
 
-CellOutput = CountOutput | SumOutput | MomentOutput
+@dataclass(frozen=True, slots=True)
+class KnownOutput:
+    """Values that public data tell, one for each group: nothing is measured."""
+
+    values: tuple[Value, ...]
+
+
+CellOutput = CountOutput | SumOutput | MomentOutput | KnownOutput
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +175,8 @@ def cells_of(output: CellOutput) -> tuple[int, ...]:
             return rows, cell
         case CountOutput(cell=cell) | SumOutput(cell=cell):
             return (cell,)
+        case KnownOutput():
+            return ()
 
 
 def linear(output: object) -> tuple[tuple[int, float], ...]:

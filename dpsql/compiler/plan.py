@@ -11,13 +11,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
+from hashlib import sha256
 from math import hypot
 from typing import Literal
 
 from dpsql.compiler.algebra import Aggregation, Expr, canonical, describe
-from dpsql.compiler.cells import Cell, CellOutput, cell_name, cell_output, cell_text, linear, most_steps
+from dpsql.compiler.cells import Cell, CellOutput, KnownOutput, cell_name, cell_output, cell_text, linear, most_steps
+from dpsql.compiler.groups import Groups, Place, groups_of
 from dpsql.compiler.histograms import Choice, Histogram, HistogramOutput, histogram, histogram_output, is_choice
-from dpsql.compiler.keys import KeyDomain, filled, key_domain, product
+from dpsql.compiler.keys import KeyDomain, filled, product
 from dpsql.compiler.public.names import UNNAMED
 from dpsql.compiler.sharing import may_clip, shared
 from dpsql.compiler.shown import shown
@@ -28,6 +30,7 @@ from dpsql.dp.selection import threshold, weight_sensitivity
 from dpsql.dp.sensitivity import L1, L2, ContributionBound, Norm, Sensitivity, clip_l1, clip_l2
 from dpsql.errors import Failed, Rejected
 from dpsql.policy.model import Privacy
+from dpsql.policy.schema import Schema
 from dpsql.types import Column, Cost, Relation
 
 Form = Literal["rows", "single", "norm"]
@@ -85,7 +88,8 @@ class Key:
 class PlannedRelease:
     """One release, fully decided. `cost` is what the ledger debits for it.
 
-    `measurements` are the columns of its cells; each of `histograms` has a query of its own.
+    `measurements` are the columns of its cells; each of `histograms` has a query of its own. `places`: the groups of
+    public keys by their indices, in order; None for all combinations.
     """
 
     index: int
@@ -102,6 +106,7 @@ class PlannedRelease:
     cost: Cost
     canonical: str
     histograms: tuple[Histogram, ...] = ()
+    places: tuple[Place, ...] | None = None
 
     @property
     def id(self) -> str:
@@ -110,7 +115,7 @@ class PlannedRelease:
     @property
     def size(self) -> int | None:
         """The number of groups, where it is public."""
-        return _size(self.keys) if self.public else None
+        return _size(self.keys, self.places) if self.public else None
 
     @property
     def free(self) -> bool:
@@ -171,6 +176,7 @@ class Outline:
     cells: tuple[Cell, ...]
     choices: tuple[Choice, ...]
     outputs: tuple[Output, ...]
+    places: tuple[Place, ...] | None
 
     @property
     def shares(self) -> int:
@@ -178,11 +184,12 @@ class Outline:
 
 
 def plan(
-    aggregations: tuple[Aggregation, ...], columns: tuple[tuple[Column, ...], ...], privacy: Privacy, terms: Terms
+    aggregations: tuple[Aggregation, ...], columns: tuple[tuple[Column, ...], ...], schema: Schema, terms: Terms
 ) -> tuple[PlannedRelease, ...]:
     """All releases of a statement; `columns[i]` are the released columns of `aggregations[i]`."""
+    privacy = schema.policy.privacy
     norm: Norm = "l1" if privacy.accounting == "pure" or terms.mechanism == "laplace" else "l2"
-    outlines = tuple(_outline(a, privacy, norm) for a in aggregations)
+    outlines = tuple(_outline(a, schema, norm) for a in aggregations)
     shares = sum(outline.shares for outline in outlines)
     if not shares:
         return tuple(_planned(i, o, columns[i], privacy, terms, Fraction(0), norm) for i, o in enumerate(outlines))
@@ -193,48 +200,48 @@ def plan(
     return planned
 
 
-def _outline(aggregation: Aggregation, privacy: Privacy, norm: Norm) -> Outline:
-    keys, public = _keys(aggregation, privacy.max_keys)
+def _outline(aggregation: Aggregation, schema: Schema, norm: Norm) -> Outline:
+    groups = groups_of(aggregation, schema.policy.privacy.max_keys, schema.tables)
+    keys, public = _keys(aggregation, groups), groups.public
     if aggregation.preserved and not public:
         raise Rejected(
             "This outer join keeps the rows of a public table, but not all group keys are public.",
             hint="Group by columns of the public table only, or use an inner join.",
         )
-    form, bound = _form(aggregation, keys, public)
-    size = _size(keys) if public else None
+    size = _size(keys, groups.places) if public else None
+    form, bound = _form(aggregation, size)
     cells: list[Cell] = []
     choices: list[Choice] = []
     clips = may_clip(aggregation, form, bound)
+    ways = shared(aggregation.aggregates, aggregation.input, bound, norm, clips=clips)
     outputs = tuple(
-        histogram_output(way.aggregate, size, choices)
+        KnownOutput(groups.known[i])
+        if i in groups.known
+        else histogram_output(way.aggregate, size, choices)
         if is_choice(way.aggregate)
         else cell_output(way, bound, norm, cells)
-        for way in shared(aggregation.aggregates, aggregation.input, bound, norm, clips=clips)
+        for i, way in enumerate(ways)
     )
     if choices:
         most_steps(bound, "l1")
-    return Outline(aggregation, keys, public, form, bound, tuple(cells), tuple(choices), outputs)
+    return Outline(aggregation, keys, public, form, bound, tuple(cells), tuple(choices), outputs, groups.places)
 
 
-def _size(keys: tuple[Key, ...]) -> int:
+def _size(keys: tuple[Key, ...], places: tuple[Place, ...] | None) -> int:
     """The number of groups of public keys."""
-    return product(tuple(k.domain for k in keys if k.domain is not None))
+    return product(tuple(k.domain for k in keys if k.domain is not None)) if places is None else len(places)
 
 
-def _keys(aggregation: Aggregation, max_keys: int) -> tuple[tuple[Key, ...], bool]:
-    """Public only if every key has a domain and their product is small enough; all private otherwise."""
-    found = [key_domain(expr, max_keys) for expr in aggregation.keys]
-    known = tuple(d for d in found if d is not None)
-    public = len(known) == len(found) and product(known) <= max_keys
-    keys = tuple(
-        Key(shown(expr) if name == UNNAMED else name, expr, domain if public else None)
-        for name, expr, domain in zip(aggregation.names, aggregation.keys, found, strict=True)
+def _keys(aggregation: Aggregation, groups: Groups) -> tuple[Key, ...]:
+    """Public only if every key has a domain and there are few enough groups; all private otherwise."""
+    return tuple(
+        Key(shown(expr) if name == UNNAMED else name, expr, domain if groups.public else None)
+        for name, expr, domain in zip(aggregation.names, aggregation.keys, groups.domains, strict=True)
     )
-    return keys, public
 
 
-def _form(aggregation: Aggregation, keys: tuple[Key, ...], public: bool) -> tuple[Form, ContributionBound]:
-    size = _size(keys) if public else None
+def _form(aggregation: Aggregation, size: int | None) -> tuple[Form, ContributionBound]:
+    """`size`: how many groups there are, where it is public."""
     if aggregation.one_row:
         return "rows", ContributionBound(1, 1)
     if aggregation.one_group or size == 1:
@@ -287,6 +294,7 @@ def _planned(
         cost=total,
         canonical=_canonical(outline, tuple(measurements), selection, histograms),
         histograms=histograms,
+        places=outline.places,
     )
 
 
@@ -327,7 +335,8 @@ def _canonical(
     cells = ";".join(f"{cell_text(m.cell)}~{m.sensitivity}~{m.mechanism}" for m in measurements)
     bounding = f"{outline.form},{outline.bound},{aggregation.unit}"
     chosen = "".join(f"\n{h.choice.text}~{h.weights}~{h.mechanism}" for h in histograms)
-    return f"{describe(aggregation.input)}\n{keys}\n{bounding}\n{cells}\n{selection}{chosen}"
+    places = "" if outline.places is None else sha256(repr(outline.places).encode()).hexdigest()
+    return f"{describe(aggregation.input)}\n{keys}{places}\n{bounding}\n{cells}\n{selection}{chosen}"
 
 
 def _domain_text(domain: KeyDomain | None) -> str:

@@ -3,8 +3,9 @@
 Two releases of one family read the same rows but for their keys and their filters over public domains: the same
 relation, of which the same rows survive, the same unit and contribution bounds, norm, state of the data and
 declarations. Where a table's rows are cut to `max_rows`, which of them survive hangs on all the columns that are read,
-so these belong to the family. A release whose shape cannot be told (private keys, choices, inner releases, an outer
-join that keeps public rows, two keys on one axis) has none; nothing is derived from it or for it.
+so these belong to the family. A release whose shape cannot be told (private keys, keys that depend on each other,
+choices, inner releases, an outer join that keeps public rows, two keys on one axis) has none; nothing is derived from
+it or for it.
 
 How a vector is clipped (`_clip`) is what the emitted SQL makes of a unit's rows: see `compiler.emit.release`.
 """
@@ -42,7 +43,13 @@ _VERSION: Final = 2
 def shape_of(planned: PlannedRelease, epsilon: Decimal, surroundings: object) -> Shape | None:
     """The release's shape; `surroundings`: what else its family hangs on. None where there is none."""
     aggregation = planned.aggregation
-    if not planned.public or planned.histograms or aggregation.depends_on or aggregation.preserved:
+    if (
+        not planned.public
+        or planned.places is not None
+        or planned.histograms
+        or aggregation.depends_on
+        or aggregation.preserved
+    ):
         return None
     if not planned.measurements or not 0 < (planned.size or 0) <= MAX_CELLS:
         return None

@@ -74,6 +74,10 @@ TEXTS: dict[str, str] = {
     "public rows of the row outside": "SELECT shop, COUNT(*), SUM(amount) FROM visits v WHERE EXISTS "
     "(SELECT 1 FROM promo p WHERE p.shop = v.shop AND p.pct < v.amount) OR (qty IN (SELECT rank FROM shops)) IS NULL "
     "GROUP BY shop",
+    "keys that depend on each other": "SELECT v.shop, s.region, s.rank, to_char(day, 'Mon'), COUNT(*), SUM(amount), "
+    "AVG(qty), COUNT(DISTINCT tag), COUNT(DISTINCT v.uid), MAX(s.region) FROM visits v JOIN shops s ON s.shop = v.shop "
+    "GROUP BY 1, 2, 3, 4",
+    "parts of one day": "SELECT EXTRACT(day FROM day), day, qty / 3, COUNT(*), SUM(price) FROM visits GROUP BY 1, 2, 3",
     "rows multiplied": "SELECT gift, COUNT(*), SUM(amount) FROM visits JOIN promo USING (shop) GROUP BY 1",
     "rows multiplied, no key": "SELECT COUNT(*), SUM(p.age) FROM people p CROSS JOIN shops s",
 }

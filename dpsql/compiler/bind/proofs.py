@@ -31,7 +31,7 @@ def equated(conditions: Iterable[Expr], mine: frozenset[str], theirs: frozenset[
     for condition in conditions:
         spend()
         match condition:
-            case Call(op="eq", args=(Col() as a, Col() as b)) if _exact(a, b):
+            case Call(op="eq", args=(Col() as a, Col() as b)) if is_exact(a, b):
                 if a.name in mine and b.name in theirs:
                     pairs.append((a, b))
                 elif b.name in mine and a.name in theirs:
@@ -39,7 +39,7 @@ def equated(conditions: Iterable[Expr], mine: frozenset[str], theirs: frozenset[
     return pairs
 
 
-def _exact(a: Col, b: Col) -> bool:
+def is_exact(a: Col, b: Col) -> bool:
     """A computed numeric is a double, whatever its type is called: only one that is stored is compared as it is."""
     stored = a.row is not None and b.row is not None
     return compared_exactly(a.type, b.type) and (stored or a.type.kind is not Kind.NUMERIC)

@@ -20,7 +20,7 @@ from dpsql.compiler.emit.common import DerivedRows
 from dpsql.compiler.emit.dialect import Dialect
 from dpsql.compiler.emit.relation import emitter_for
 from dpsql.compiler.emit.release import MAX_COUNT, MAX_TOTAL, SHAVE
-from dpsql.compiler.emit.rows import RowLevel
+from dpsql.compiler.emit.rows import RowLevel, inside
 from dpsql.compiler.histograms import Histogram
 from dpsql.compiler.plan import PlannedRelease
 from dpsql.compiler.walk import used_columns
@@ -34,8 +34,8 @@ def emit_histogram(release: PlannedRelease, histogram: Histogram, dialect: Diale
     emitter = emitter_for(dialect, derived, used)
     keys = [f"k{i}" for i in range(len(release.keys))]
     selected = release.selection is not None and release.form == "norm"
-    inside = [f"{column} IS NOT NULL" for column in [*(keys if release.public else []), *([] if selected else ["bin"])]]
-    where = f" WHERE {' AND '.join(inside)}" if inside else ""
+    conditions = [*inside(release), *([] if selected else ["bin IS NOT NULL"])]
+    where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
     rows = f"({RowLevel(release, emitter, used).binned(histogram.choice)}) AS rows{where}"
     group = ", ".join([*keys, "bin"])
     if release.form == "rows":

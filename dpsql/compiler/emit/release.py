@@ -35,7 +35,7 @@ from dpsql.compiler.cells import ONE
 from dpsql.compiler.emit.common import DerivedRows, Emitter
 from dpsql.compiler.emit.dialect import Dialect
 from dpsql.compiler.emit.relation import emitter_for
-from dpsql.compiler.emit.rows import RowLevel, reads
+from dpsql.compiler.emit.rows import RowLevel, inside, reads
 from dpsql.compiler.plan import Measurement, PlannedRelease
 from dpsql.compiler.walk import used_columns
 from dpsql.dp.sensitivity import L1, L2, Sensitivity, radius
@@ -118,8 +118,8 @@ class _Shape:
         return f"SELECT {', '.join([*self.keys, *parts])} FROM ({grouped}) AS totals{candidates}"
 
     def _inside(self) -> str:
-        """Rows within the public domains of all keys."""
-        return " AND ".join(f"{k} IS NOT NULL" for k in self.keys) if self.release.public else ""
+        """Rows within the public domains of all keys, and in a group that is released."""
+        return " AND ".join(inside(self.release))
 
     def _grouped(self, source: str, parts: list[str], where: str = "") -> str:
         group = f" GROUP BY {', '.join(self.keys)}" if self.keys else ""
@@ -281,11 +281,11 @@ class _Shape:
     def _distinct(self, m: Measurement, steps: list[str]) -> str:
         """Per group, the sum over values of the largest weight of the units that have the value."""
         value, i = self.level.column(m.cell), m.column[1:]
-        inside = " AND ".join([f"{value} IS NOT NULL", *([self._inside()] if self._inside() else [])])
+        where = " AND ".join([f"{value} IS NOT NULL", *inside(self.release)])
         if self.release.form == "rows":
-            return self._grouped("r", [f"COUNT(DISTINCT {value}) * {ONE} AS {m.column}"], inside)
+            return self._grouped("r", [f"COUNT(DISTINCT {value}) * {ONE} AS {m.column}"], where)
         group = ", ".join(["u", *self.keys])
-        steps.append(f"t{i} AS MATERIALIZED (SELECT DISTINCT {group}, {value} AS v FROM r WHERE {inside})")
+        steps.append(f"t{i} AS MATERIALIZED (SELECT DISTINCT {group}, {value} AS v FROM r WHERE {where})")
         counts = f"SELECT {group}, COUNT(*) AS d FROM t{i} GROUP BY {group}"
         limit, root = self._row_radius()
         scaled = self._truncated(f"{self.emitter.double(ONE)} * {self._factor(root, 'x')}")

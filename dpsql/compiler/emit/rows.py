@@ -228,6 +228,22 @@ class RowLevel:
         return self.emitter.value(expr)
 
 
+def inside(release: PlannedRelease) -> list[str]:
+    """The conditions on the indices of public keys under which a row's group is one of those that are released."""
+    if not release.public:
+        return []
+    names = [f"k{i}" for i in range(len(release.keys))]
+    found = [f"{name} IS NOT NULL" for name in names]
+    if release.places is None:
+        return found
+    sizes = [key.domain.size for key in release.keys if key.domain is not None]
+    code, codes = "0", [0] * len(release.places)
+    for at, (name, size) in enumerate(zip(names, sizes, strict=True)):
+        code = name if at == 0 else f"({code} * {size} + {name})"
+        codes = [before * size + place[at] for before, place in zip(codes, release.places, strict=True)]
+    return [*found, f"{code} IN ({', '.join(map(str, codes)) or 'NULL'})"]
+
+
 def reads(cell: Cell) -> tuple[str, str, str, str]:
     """Equal for cells that read the same row-level columns: all moments of the same arguments share theirs."""
     texts = [("" if e is None else canonical(e)) for e in (cell.argument, cell.second, cell.condition)]
