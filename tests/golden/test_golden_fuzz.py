@@ -120,6 +120,8 @@ KINDS = (
     "SELECT ANON_SUM(age CLAMPED BETWEEN  AND 10) FROM people",
     "SELECT .5., COUNT(*) FROM people",
     "SELECT APPROX_QUANTILES(age, 0) FROM people",
+    "SELECT FORMAT_DATE('\u00e4 %Y', joined), COUNT(*) FROM people GROUP BY 1",
+    "SELECT DATE(joined), COUNT(*) FROM people GROUP BY DATE()",
 )
 
 

@@ -15,6 +15,7 @@ from dpsql.compiler.bind.context import Context, Rule, bind, constant
 from dpsql.compiler.bind.numbers import arithmetic, cast_number
 from dpsql.compiler.bind.temporal import cast, date_bin, difference, part_of, shift, timed, truncated
 from dpsql.compiler.bind.written import formatted
+from dpsql.compiler.formats import pieces
 from dpsql.compiler.parse import only, refuse
 from dpsql.errors import UNDEFINED_FUNCTION
 from dpsql.types import DATE, INT4, INT8, NUMERIC, TEXT, TIMESTAMP
@@ -135,7 +136,7 @@ def _form(pattern: str) -> str | None:
             return None
         else:
             made += f'"{"%" if part == "%%" else part}"'
-    return made
+    return made if pieces(made) is not None else None
 
 
 def _named(pattern: str) -> Rule:
