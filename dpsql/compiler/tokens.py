@@ -68,6 +68,7 @@ _LEXEME = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _COMMENT_EDGE = re.compile(r"/\*|\*/")
 _NOT_NEWLINE = re.compile(r"[^\n\r]")
 _ESCAPE = re.compile(r"\\.|''", re.DOTALL)
@@ -113,6 +114,8 @@ def _check_length(text: str) -> None:
         )
     if (at := text.find("\0")) >= 0:
         raise Rejected("the text holds a NUL character", sqlstate=SYNTAX, position=at + 1)
+    if (half := _SURROGATE.search(text)) is not None:
+        raise Rejected("the text holds half a surrogate pair", sqlstate=SYNTAX, position=half.start() + 1)
 
 
 def _lexemes(text: str) -> Iterator[tuple[str, int, int]]:

@@ -122,6 +122,8 @@ KINDS = (
     "SELECT APPROX_QUANTILES(age, 0) FROM people",
     "SELECT FORMAT_DATE('\u00e4 %Y', joined), COUNT(*) FROM people GROUP BY 1",
     "SELECT DATE(joined), COUNT(*) FROM people GROUP BY DATE()",
+    "SELECT COUNT(*) FROM people WHERE city <> ALL ()",
+    "SELECT COUNT(*) FROM people WHERE city = ANY ('\ud800')",
 )
 
 

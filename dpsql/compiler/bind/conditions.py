@@ -45,7 +45,7 @@ def _quantifier(node: exp.Expr) -> str | None:
     node = unwrap(node)
     if isinstance(node, exp.Any | exp.All):
         return "any" if isinstance(node, exp.Any) else "all"
-    name = str(node.this).lower() if isinstance(node, exp.Anonymous) else ""
+    name = str(node.this).lower() if isinstance(node, exp.Anonymous) and node.expressions else ""
     return {"some": "any", "all": "all"}.get(name)
 
 
