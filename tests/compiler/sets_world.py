@@ -90,12 +90,16 @@ def _insert(table: str, rows: Sequence[Sequence[object]]) -> str:
     return f"INSERT INTO {table} VALUES " + ", ".join(f"({', '.join(map(_text, row))})" for row in rows) + ";\n"
 
 
+def _float(i: int) -> object:
+    return {0: None, 1: "NaN", 2: "Infinity", 3: "-Infinity"}.get(i % 20, i / 4)
+
+
 def _patient(i: int) -> tuple[object, ...]:
     day = f"{2023 + i % 2}-{1 + i * 7 % 12:02d}-{1 + i % 28:02d}"
     at = f"2024-{1 + i * 5 % 12:02d}-{1 + i % 28:02d} {i * 11 % 24:02d}:{i * 13 % 60:02d}:{i * 17 % 60:02d}"
     born, price = f"{1930 + i * 3 % 100}-{1 + i % 12:02d}-15", f"{i % 5}.{i % 100:02d}"
     return (
-        i, None if i % 7 == 0 else i % 10, i % 101, i * 3 % 101, i / 4, i % 24, 1 + i % 12, born, day, at,
+        i, None if i % 7 == 0 else i % 10, i % 101, i * 3 % 101, _float(i), i % 24, 1 + i % 12, born, day, at,
         1 + i % 12, None if i % 11 == 0 else 1 + i % 30, price, ("in", "out", "day")[i % 3],
     )  # fmt: skip
 

@@ -82,6 +82,11 @@ _MEMBERSHIPS += [
     "x IN (SELECT y FROM pub WHERE pub.y < t.hour)",
     "x NOT IN (SELECT y FROM full_pub WHERE full_pub.y < t.hour)",
     "NOT (x NOT IN (SELECT y FROM pub WHERE pub.y < t.hour OR y IS NULL))",
+    "f <> 'NaN'::float8",
+    "f = 'NaN'::float8",
+    "NOT (f = 'NaN'::double precision)",
+    "('NaN'::float8 <> f) IS NULL",
+    "f <> 'NaN'::float8 AND f > 10",
     "x IN (SELECT MAX(y) FROM pub)",
     "uid NOT IN (SELECT uid FROM log)",
     "NOT (NOT (uid IN (SELECT uid FROM log)))",
@@ -110,6 +115,31 @@ def test_not_in_of_private_rows_reads_the_units_own_alone(sets: Sets) -> None:
     text = "SELECT COUNT(*) FROM t WHERE x NOT IN (SELECT l.n FROM log l WHERE l.uid = t.uid)"
     for backend in BACKENDS:
         assert sets.answered(text, backend) == sets.truth(text)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT COUNT(*), SUM(q.a) FROM (t JOIN log USING (uid)) AS q",
+        "SELECT q.region, COUNT(*) FROM (t JOIN wards USING (ward)) AS q GROUP BY q.region",
+        "SELECT COUNT(*), SUM(n) FROM t2 JOIN (t JOIN log USING (uid)) AS q ON q.uid = t2.uid",
+        "SELECT COUNT(*), COUNT(name) FROM (t LEFT JOIN drugs ON drugs.drug = t.drug) AS q",
+        "SELECT COUNT(*) FROM (wards JOIN region USING (region)) AS q",
+    ],
+)
+def test_a_join_in_brackets_is_a_table(sets: Sets, text: str, backend: str) -> None:
+    assert same(sets.answered(text, backend)) == same(sets.truth(text))
+
+
+def test_what_is_not_bounded_is_told_by_what_is_there(sets: Sets) -> None:
+    text = "SELECT AVG({}) FROM t"
+    for argument, word in (("f - (SELECT AVG(f) FROM t)", "subquery"), ("f / (x - 3)", "division")):
+        with pytest.raises(Rejected) as refused:
+            sets.compiled(text.format(argument))
+        assert word in (refused.value.hint or "")
+        written = (refused.value.hint or "").split("as in ")[1].removesuffix(".")
+        assert sets.compiled(text.format(written)).releases
 
 
 PROBES = (

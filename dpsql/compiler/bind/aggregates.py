@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from dpsql.compiler.algebra import Aggregate, AggregateKind, Call, Col, Expr, Lit, columns_of, is_constant
+from dpsql.compiler.algebra import Aggregate, AggregateKind, Call, Col, Expr, Lit, Scalar, columns_of, is_constant
 from dpsql.compiler.bind.choices import choice, chooses
 from dpsql.compiler.bind.contributions import within
 from dpsql.compiler.bind.expr import Context, bind, bind_condition
@@ -18,6 +18,7 @@ from dpsql.compiler.bind.text import row
 from dpsql.compiler.exact import measured
 from dpsql.compiler.facts import Narrowed, narrowed
 from dpsql.compiler.parse import only, refuse, unwrap, written
+from dpsql.compiler.walk import parts
 from dpsql.errors import NOT_SUPPORTED, TYPE_MISMATCH, Rejected
 from dpsql.types import FLOAT8, INT8, NUMERIC, Kind, SqlType
 
@@ -220,11 +221,12 @@ def _unbounded(node: exp.Expr, argument: Expr, kind: str) -> Rejected:
         if any(c.type.kind is Kind.TEXT for c in columns_of(argument)):
             hint = f"Bound it in the statement: LEAST(GREATEST({node.sql('postgres')}, 0), 100)."
         return refuse(text, node, hint=hint)
-    return refuse(
-        f"the argument of {kind.upper()} has no derivable bounds",
-        node,
-        hint="A division needs a divisor whose bounds keep away from zero; clamp with CASE, LEAST or GREATEST.",
-    )
+    hint = f"Clamp it, as in LEAST(GREATEST({node.sql('postgres')}, 0), 100)."
+    if any(isinstance(part, Scalar) for part in parts(argument)):
+        hint = f"The value of a subquery has no bounds that are known beforehand. {hint}"
+    elif any(isinstance(part, Call) and part.op in ("div", "idiv") for part in parts(argument)):
+        hint = f"A division needs a divisor whose bounds keep away from zero. {hint}"
+    return refuse(f"the argument of {kind.upper()} has no derivable bounds", node, hint=hint)
 
 
 def _result_type(kind: str, type_: SqlType) -> SqlType:

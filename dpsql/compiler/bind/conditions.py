@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from dpsql.compiler import patterns
-from dpsql.compiler.algebra import Expr, Lit, Op
+from dpsql.compiler.algebra import Call, Case, Domain, Expr, Lit, Op
 from dpsql.compiler.bind.context import (
     Context,
     Rule,
@@ -21,7 +21,7 @@ from dpsql.compiler.bind.context import (
 from dpsql.compiler.bind.numbers import common_type
 from dpsql.compiler.parse import only, refuse, unwrap
 from dpsql.errors import SYNTAX, TYPE_MISMATCH
-from dpsql.types import BOOL, FLOAT4, TEXT, Kind
+from dpsql.types import BOOL, FLOAT4, FLOAT8, TEXT, Kind
 
 
 def _comparison(op: Op) -> Rule:
@@ -33,11 +33,32 @@ def _comparison(op: Op) -> Rule:
         left, right = _row(node.this), _row(node.args["expression"])
         if left is not None or right is not None:
             return _rows_compared(node, left, right, context)
+        for nan, other in ((node.args["expression"], node.this), (node.this, node.args["expression"])):
+            if op in ("eq", "ne") and _is_nan(nan):
+                return _compared_with_nan(op, bind(other, context), node)
         a, b = pair(node.this, node.args["expression"], context)
         comparable(a, b, node)
         return boolean(op, a, b)
 
     return rule
+
+
+def _is_nan(node: exp.Expr) -> bool:
+    """'NaN'::float8, which is a value equal to itself in Postgres."""
+    node = unwrap(node)
+    named = isinstance(node, exp.Cast) and node.to.this in (exp.DataType.Type.DOUBLE, exp.DataType.Type.FLOAT)
+    literal = unwrap(node.this) if named else None
+    return isinstance(literal, exp.Literal) and literal.is_string and literal.name.strip().lower() == "nan"
+
+
+def _compared_with_nan(op: Op, value: Expr, node: exp.Expr) -> Expr:
+    """NaN has no value in arithmetic, so NULL there and not itself NULL."""
+    if not value.type.is_float:
+        raise refuse(f"a value of type {value.type} is never NaN: leave the comparison out", node)
+    computed = Call("add", (value, Lit(0.0, FLOAT8)), FLOAT8, value.domain)
+    is_nan = boolean("is_null", computed)
+    branches = ((boolean("is_null", value), Lit(None, BOOL)),)
+    return Case(branches, is_nan if op == "eq" else boolean("not", is_nan), BOOL, Domain(values=(False, True)))
 
 
 def _quantifier(node: exp.Expr) -> str | None:

@@ -33,7 +33,7 @@ def item_of(item: exp.Expr, names: Names, state: Split) -> exp.Expr | Source:
             return _table(item, names, state)
         case exp.Subquery():
             only(item, "alias")
-            result = state.process(item.this, names, state)
+            result = state.process(_joined_in_brackets(item) or item.this, names, state)
             return _aliased(result, item.args.get("alias"), item)
         case exp.Values():
             return item.copy()
@@ -50,6 +50,19 @@ def item_of(item: exp.Expr, names: Names, state: Split) -> exp.Expr | Source:
                 item,
                 hint="FROM takes tables and views of the policy, subqueries and WITH names.",
             )
+
+
+def _joined_in_brackets(item: exp.Subquery) -> exp.Select | None:
+    """(a JOIN b USING (k)) AS q is a query of all its columns; without a name, a and b would still be seen."""
+    joins = item.this.args.get("joins") if isinstance(item.this, exp.Table) else None
+    if not joins or item.args.get("alias") is None:
+        return None
+    first = item.this.copy()
+    first.set("joins", None)
+    made = exp.Select(expressions=[exp.Star()])
+    made.set("from_", exp.From(this=first))
+    made.set("joins", [join.copy() for join in joins])
+    return made
 
 
 def _table(item: exp.Table, names: Names, state: Split) -> exp.Expr | Source:
