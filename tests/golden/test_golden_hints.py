@@ -16,6 +16,7 @@ from dpsql.policy.schema import Schema
 
 MORE = (
     "SELECT COUNT(*) FROM items i JOIN orders o ON i.i_qty = o.o_total",
+    "SELECT COUNT(*) FROM items a JOIN items b ON a.i_shop = b.i_shop",
     "SELECT COUNT(*) FROM people p JOIN visits v ON p.city = v.shop",
     "SELECT COUNT(*) FROM items i WHERE EXISTS (SELECT 1 FROM items j WHERE j.i_shop = i.i_shop)",
     "SELECT COUNT(*) FROM items WHERE EXISTS (SELECT 1 FROM items j WHERE j.i_shop = items.i_shop)",
@@ -72,8 +73,8 @@ def suggested(text: str, error: Rejected) -> Iterator[str]:
         yield re.sub(r"\)(?=[^)]*$)", f" {word} {found_[1]})", text)
     if (found_ := re.search(r"to the join condition, as in (.+)\.$", hint)) is not None and " ON " in text:
         yield text.replace(" ON ", f" ON {found_[1]} AND ", 1)
-    if (found_ := re.search(r"Release it once and join it: (JOIN \(.+)$", hint)) is not None:
-        first = re.search(r" FROM (\w+ (?:AS )?(?!WHERE)\w+)(?= WHERE|$| GROUP)", _outside(text))
+    if (found_ := re.search(r"(?:Release it once and join it|join that): (JOIN \(.+)$", hint)) is not None:
+        first = re.search(r" FROM (\w+ (?:AS )?(?!WHERE)\w+)(?= WHERE|$| GROUP| JOIN)", _outside(text))
         if first is not None:
             yield f"SELECT COUNT(*) FROM {first[1]} {found_[1]}"
     if (found_ := re.search(r'Perhaps you meant "(\w+)"', hint)) is not None and error.position is not None:

@@ -30,7 +30,7 @@ from dpsql.compiler.algebra import (
 )
 from dpsql.compiler.bind.proofs import equated, meeting, same_unit
 from dpsql.compiler.bind.scope import Field, Source
-from dpsql.compiler.bind.ties import tie
+from dpsql.compiler.bind.ties import added_up, tie
 from dpsql.compiler.bind.units import attach_path, equality
 from dpsql.errors import NOT_SUPPORTED, Rejected
 from dpsql.policy.schema import Schema
@@ -210,6 +210,8 @@ def _how_to_join(left: Source, right: Source, schema: Schema) -> str:
     table, condition = found
     if table:
         return f"Join {table} as well, with {condition}."
+    if (added := added_up(left, right, condition, schema)) is not None:
+        return f"Many rows of both may meet. Add one up and join that: {added}"
     return f"Add what ties both to the same {schema.policy.privacy.unit} to the join condition, as in {condition}."
 
 

@@ -30,6 +30,19 @@ def tie(left: Source, right: Source, schema: Schema) -> tuple[str, str] | None:
     return None if path is None else _over_parent(child, other, path, schema)
 
 
+def added_up(left: Source, right: Source, condition: str, schema: Schema) -> str | None:
+    """For two children of one parent of which each may have many rows: the right one grouped, joined by `condition`."""
+    names = left.tables[0], right.tables[0]
+    paths = [path_of(name, schema) for name in names]
+    keyed = (set(key) <= set(p.on) for n, p in zip(names, paths, strict=True) if p for key in schema.tables[n].unique)
+    if paths[0] is None or paths[1] is None or paths[0].through != paths[1].through or any(keyed):
+        return None
+    columns = ", ".join(paths[1].on)
+    pairs = (pair.split(" = ") for pair in condition.split(" AND "))
+    equal = " AND ".join(f"added.{theirs.rpartition('.')[2]} = {mine}" for mine, theirs in pairs)
+    return f"JOIN (SELECT {columns}, COUNT(*) AS n FROM {names[1]} GROUP BY {columns}) AS added ON {equal}"
+
+
 def _shows_whole(parent: Source, path: UnitPath) -> bool:
     """Whether one row of the parent has its key in scope; what an inner SELECT list hides is."""
     rows = _rows_of(parent, path.through)
