@@ -288,6 +288,26 @@ def _to_multiple(size: Fraction, op: str) -> int:
             return half if size >= 0 else -half
 
 
+def whole(a: Domain, op: str) -> Domain:
+    """FLOOR, CEIL or TRUNC to whole numbers, or a division of whole numbers (TRUNC): they rise with the value.
+
+    ROUND is only known to lie between the whole numbers outside: ties differ between types. So is an end just short of
+    one, which several operations on floats may reach.
+    """
+    outward = integral(a)
+    if op not in ("floor", "ceil", "trunc"):
+        return outward
+    lower = None if a.lower is None or outward.lower is None else Fraction(_whole(a.lower, op, outward.lower))
+    upper = None if a.upper is None or outward.upper is None else Fraction(_whole(a.upper, op, outward.upper))
+    return replace(outward, lower=lower, upper=upper)
+
+
+def _whole(value: Fraction, op: str, outward: Fraction) -> Fraction | int:
+    if abs(value - outward) < _SLACK:
+        return outward
+    return math.floor(value) if op == "floor" else math.ceil(value) if op == "ceil" else math.trunc(value)
+
+
 def integral(a: Domain) -> Domain:
     """Ends rounded outward to whole numbers."""
     lower = None if a.lower is None else Fraction(a.lower.__floor__())

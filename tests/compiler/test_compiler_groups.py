@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 from sets_world import Rows, Sets, opened, same
 
-from dpsql.compiler import evaluated, groups, image, instants
+from dpsql.compiler import domains, evaluated, groups, image, instants
 from dpsql.compiler.emit import DUCKDB, emit
 from dpsql.compiler.evaluated import Unknown
 
@@ -222,6 +222,22 @@ def test_max_keys_counts_groups_not_combinations(sets: Sets) -> None:
     (release,) = sets.compiled("SELECT d, to_char(d, 'YYYY-MM-DD'), COUNT(*) FROM t GROUP BY 1, 2").releases
     assert release.public
     assert release.size == 731
+
+
+FLOATS = [("FLOOR(f / 7)", 15), ("FLOOR(f / 3)", 34), ("FLOOR(-f / 7)", 16), ("CEIL(f / 7)", 16), ("TRUNC(-f / 7)", 15),
+          ("FLOOR(f / 10)", 11), ("a / 7 + b / 100", 16)]  # fmt: skip
+
+
+@pytest.mark.parametrize(("key", "count"), FLOATS)
+def test_steps_of_an_interval_end_where_it_does(sets: Sets, key: str, count: int) -> None:
+    (release,) = sets.compiled(f"SELECT {key}, COUNT(*) FROM t GROUP BY 1").releases
+    assert release.size == count
+
+
+def test_mutant_intervals_end_outside(sets: Sets, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(domains, "whole", lambda a, op: domains.integral(a))
+    with pytest.raises(AssertionError):
+        test_steps_of_an_interval_end_where_it_does(sets, *FLOATS[0])
 
 
 # Mutants: each breaks one rule, and a statement above must notice ---------------------------------------------------

@@ -71,7 +71,10 @@ def arithmetic(op: Op, a: Expr, b: Expr, node: exp.Expr) -> Expr:
             a, b = _fitting(op, a, b, type_)
             domain = derived(op, (a, b))
         case "div" if type_.is_integer:
-            op, domain = "idiv", replace(domains.integral(domains.divide(a.domain, b.domain)), reach=a.domain.reach)
+            op, domain = (
+                "idiv",
+                replace(domains.whole(domains.divide(a.domain, b.domain), "trunc"), reach=a.domain.reach),
+            )
         case "div":
             domain = derived(op, (a, b))
         case _:
@@ -158,7 +161,7 @@ def rounded(op: Op, value: Expr, places: int) -> Domain:
     """The domain of ROUND, FLOOR, CEIL or TRUNC at a number of decimals."""
     step, scale = Fraction(10) ** -places, scale_of(value)
     inner = value.domain if scale is not None else domains.doubled(value.domain)
-    domain = domains.integral(inner) if places == 0 else domains.rounded(inner, op, step, exact=scale is not None)
+    domain = domains.whole(inner, op) if places == 0 else domains.rounded(inner, op, step, exact=scale is not None)
     once = op == "round" and places >= 0
     fits = scale is not None and (once or digits(value.domain.reach + 1, scale) + abs(places) + 1 <= MOST_DIGITS)
     return replace(domain, scale=max(places, 0) if fits else None)
