@@ -76,7 +76,7 @@ class PrivacySection(_Section):
         description="... of this many rows would. Larger contributions are scaled down, smaller ones untouched",
     )
     max_keys: int = Field(
-        10_000, examples=[10_000], description="the largest product of public key domains that is released in full"
+        10_000, examples=[10_000], description="how many groups of public keys are released in full"
     )
     selection_cap: int | None = Field(
         None,
