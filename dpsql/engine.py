@@ -23,7 +23,7 @@ from dpsql.backends.inspect import inspect
 from dpsql.backends.slots import slotted
 from dpsql.catalog.catalog import Catalog, Catalogs
 from dpsql.compiler import Compiled, advice, explain
-from dpsql.compiler.emit import dialect_of
+from dpsql.compiler.emit import DIALECTS
 from dpsql.compiler.plan import PlannedRelease, with_released_keys
 from dpsql.compiler.public import Remainder, reads_time
 from dpsql.errors import CHANGED, Rejected
@@ -123,7 +123,7 @@ class Engine:
         self._serial = next(_serials)
         public = {name: t.rows for name, t in {**schema.tables, **schema.responses}.items() if t.rows is not None}
         self.pool = Pool(public)
-        self._dialect = dialect_of(backend.dialect, backend.folding)
+        self._dialect = DIALECTS[backend.dialect]
         self.preparer = Preparer(schema, self._dialect, refreshes, self.pool)
         self._replays = Recent()
         self._catalogs = Catalogs(schema)

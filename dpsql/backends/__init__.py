@@ -31,11 +31,6 @@ class Backend(Protocol):
     def dialect(self) -> Dialect: ...
 
     @property
-    def folding(self) -> str | None:
-        """The collation in which letters of all scripts change case, where it is not the text's own."""
-        ...
-
-    @property
     def immutable(self) -> bool:
         """Whether the data cannot change while the backend is open, so that a check at start stays true."""
         ...

@@ -103,10 +103,6 @@ class DuckdbBackend:
         return "duckdb"
 
     @property
-    def folding(self) -> None:
-        return None
-
-    @property
     def immutable(self) -> bool:
         return True
 

@@ -18,7 +18,7 @@ from psycopg.rows import TupleRow
 
 from dpsql.backends import Cancel
 from dpsql.backends.cells import MAX_PUBLIC_ROWS, exact_cells, public_relation, unreadable
-from dpsql.backends.postgres_facts import SCHEMA, folding, listing, table_facts
+from dpsql.backends.postgres_facts import SCHEMA, listing, table_facts
 from dpsql.backends.watch import Guard, Watch, stopped
 from dpsql.errors import BAD_PARAMETER, DpsqlError, Failed, Rejected
 from dpsql.policy.outline import Listing
@@ -60,17 +60,11 @@ class PostgresBackend:
         self._idle: list[Connection] = []
         self._lock = threading.Lock()
         self._closed = False
-        first = self._first()
-        self._folding = folding(first)
-        self._idle.append(first)
+        self._idle.append(self._first())
 
     @property
     def dialect(self) -> Literal["postgres"]:
         return "postgres"
-
-    @property
-    def folding(self) -> str | None:
-        return self._folding
 
     @property
     def immutable(self) -> bool:

@@ -16,14 +16,6 @@ from dpsql.types import Column, Kind, SqlType, TableFacts, TableName
 
 SCHEMA = "public"
 
-_FOLDING = """
-SELECT l.collname FROM pg_catalog.pg_collation l JOIN pg_catalog.pg_namespace n ON n.oid = l.collnamespace
-WHERE n.nspname = 'pg_catalog' AND l.collname IN ('pg_c_utf8', 'und-x-icu') AND l.collisdeterministic
-  AND l.collencoding IN (-1, (SELECT d.encoding FROM pg_catalog.pg_database d
-                              WHERE d.datname = pg_catalog.current_database()))
-ORDER BY l.collname LIMIT 1
-"""
-"""Both fold all letters. The first (Postgres 17) maps each to one, as DuckDB does; ICU has a few of several letters."""
 _TABLES = """
 SELECT c.oid, c.relname, c.relkind::text, c.relrowsecurity OR c.relforcerowsecurity,
        EXISTS (SELECT FROM pg_catalog.pg_rewrite r WHERE r.ev_class = c.oid),
@@ -123,13 +115,6 @@ def listing(connection: psycopg.Connection[TupleRow]) -> Listing:
 
 def _name(schema: object, table: object) -> TableName:
     return TableName(str(table), None if schema == SCHEMA else str(schema))
-
-
-def folding(connection: psycopg.Connection[TupleRow]) -> str | None:
-    """The collation for changing the case of text; None where the server has none, and only A to Z fold."""
-    found = connection.execute(_FOLDING).fetchone()
-    connection.rollback()
-    return None if found is None else str(found[0])
 
 
 def table_facts(

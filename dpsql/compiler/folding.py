@@ -9,6 +9,8 @@ backend's own folding of such letters is used. What is not in the table has no c
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Literal
+from unicodedata import category
 
 RANGES = (
     (0x00C0, 0x0180), (0x01CD, 0x01DD), (0x01DE, 0x01F0), (0x01F8, 0x0220), (0x0222, 0x0234), (0x0386, 0x0400),
@@ -24,11 +26,26 @@ def _mapped(change: Callable[[str], str]) -> dict[str, str]:
 
 UPPER = _mapped(str.upper) | {"µ": "Μ"}
 LOWER = _mapped(str.lower) | {"İ": "i"}
-_TABLES = {
-    "upper": str.maketrans(UPPER | {chr(c): chr(c - 32) for c in range(97, 123)}),
-    "lower": str.maketrans(LOWER | {chr(c): chr(c + 32) for c in range(65, 91)}),
+_TABLES: dict[str, dict[int, str]] = {
+    "upper": {ord(a): b for a, b in ({chr(c): chr(c - 32) for c in range(97, 123)} | UPPER).items()},
+    "lower": {ord(a): b for a, b in ({chr(c): chr(c + 32) for c in range(65, 91)} | LOWER).items()},
 }
 _KNOWN = frozenset(UPPER) | frozenset(LOWER) | frozenset("ßŉǰΐΰև")
+
+
+_CASELESS = ((0x00A0, 0x00B5), (0x00B6, 0x00C0), (0x2010, 0x2070), (0x20A0, 0x20C0), (0x3040, 0x3100), (0x4E00, 0xA000))
+"""Signs, kana and Chinese characters, of which nobody says that they have two cases."""
+
+
+def agreed_by_duckdb() -> tuple[tuple[int, int], ...]:
+    """Where DuckDB's own functions do what the table does: all but ß, of which its upper case is another letter."""
+    sharp, (first, end) = ord("ß"), RANGES[0]
+    return ((0x01, 0x80), *_CASELESS, (first, sharp), (sharp + 1, end), *RANGES[1:])
+
+
+def pairs(op: Literal["lower", "upper"]) -> dict[str, str]:
+    """Each letter that changes, and what it becomes."""
+    return {chr(letter): other for letter, other in _TABLES[op].items()}
 
 
 def upper(text: str) -> str:
@@ -39,6 +56,14 @@ def lower(text: str) -> str:
     return text.translate(_TABLES["lower"])
 
 
-def is_known(character: str) -> bool:
-    """Whether backends agree on what it is: ASCII, or a letter of the table."""
-    return character.isascii() or character in _KNOWN
+def initials(text: str) -> str | None:
+    """INITCAP: each word's first letter upper, the others lower; None for letters of unknown case."""
+    if not all(c.isascii() or c in _KNOWN or category(c)[0] in "PSZ" for c in text):
+        return None
+    words = "".join(c if c.isalnum() else " " for c in text)
+    return "".join(upper(c) if at == 0 or words[at - 1] == " " else lower(c) for at, c in enumerate(text))
+
+
+def has_unknown_case(text: str) -> bool:
+    """Whether it holds a letter of two cases that the table does not know."""
+    return any(c not in _KNOWN and not c.isascii() and c.lower() != c.upper() for c in text)

@@ -17,7 +17,7 @@ from compiler_statements import Statement
 
 from dpsql.compiler import Compiled, compile_statement
 from dpsql.compiler.algebra import Scalar
-from dpsql.compiler.emit import Dialect, dialect_of, emit
+from dpsql.compiler.emit import DIALECTS, Dialect, emit
 from dpsql.compiler.emit.release import CANDIDATES
 from dpsql.compiler.plan import PlannedRelease, with_released_keys
 from dpsql.compiler.walk import expressions, parts
@@ -36,7 +36,7 @@ def compiled_on(site: Site, statement: Statement) -> Compiled:
 
 def spoken(site: Site) -> Dialect:
     """The dialect of a site's backend, as an engine speaks it."""
-    return dialect_of(site.backend.dialect, site.backend.folding)
+    return DIALECTS[site.backend.dialect]
 
 
 def runnable(compiled: Compiled, dialect: Dialect) -> Iterator[tuple[PlannedRelease, str]]:

@@ -68,10 +68,6 @@ class Once:
     def dialect(self) -> str:
         return self.backend.dialect
 
-    @property
-    def folding(self) -> str | None:
-        return self.backend.folding
-
     def fetch(self, sql: str, key_columns: int, timeout: float, cancel: Cancel | None = None) -> ExactCells:
         if sql not in self.fetched:
             self.fetched[sql] = self.backend.fetch(sql, key_columns, timeout, cancel)

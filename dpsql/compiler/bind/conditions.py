@@ -19,6 +19,7 @@ from dpsql.compiler.bind.context import (
     typed,
 )
 from dpsql.compiler.bind.numbers import common_type
+from dpsql.compiler.folding import has_unknown_case
 from dpsql.compiler.parse import only, refuse, unwrap
 from dpsql.errors import SYNTAX, TYPE_MISMATCH
 from dpsql.types import BOOL, FLOAT4, FLOAT8, TEXT, Kind
@@ -239,9 +240,17 @@ def _like(op: Op) -> Rule:
     return rule
 
 
+def _check_case(op: Op, pattern: str | None, node: exp.Expr) -> None:
+    if op == "ilike" and has_unknown_case(pattern or ""):
+        raise refuse(
+            "ILIKE knows upper and lower case of Latin, Greek, Cyrillic and Armenian letters only",
+            node,
+            hint="Write LIKE, with the letters as they are stored.",
+        )
+
+
 def _liked(op: Op, node: exp.Expr, pattern: str | None, context: Context) -> Expr:
-    if op == "ilike" and pattern is not None and not pattern.isascii():
-        raise refuse("ILIKE takes ASCII patterns only", node)
+    _check_case(op, pattern, node)
     return boolean(op, text(node.this, context), Lit(pattern, TEXT))
 
 
@@ -293,6 +302,8 @@ def _any_of(op: Op, node: exp.Expr, pattern: str | None, made: tuple[str, ...] |
             "Others: LIKE 'a%' OR ..., left, right, split_part, LENGTH.",
         )
     subject = text(node.this, context)
+    for each in made:
+        _check_case(op, each, node)
     if op == "like" and not any(set(each) & set("\\%_") for each in made):
         return boolean("in", subject, *(Lit(each, TEXT) for each in made))
     found = [boolean(op, subject, Lit(each, TEXT)) for each in made]

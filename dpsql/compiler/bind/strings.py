@@ -14,7 +14,7 @@ from hashlib import md5
 
 from sqlglot import exp
 
-from dpsql.compiler import patterns
+from dpsql.compiler import folding, patterns
 from dpsql.compiler.algebra import Call, Case, Domain, Expr, Lit
 from dpsql.compiler.bind.context import Context, Rule, boolean, constant, text
 from dpsql.compiler.bind.text import count_of, joined, substring_of
@@ -71,9 +71,21 @@ def _of_listed(name: str, compute: Callable[[str], str], instead: str) -> Rule:
     return rule
 
 
-def _initials(value: str) -> str:
-    """Each word's first letter upper, the others lower, as Postgres does for ASCII."""
-    return re.sub(r"[A-Za-z0-9]+", lambda word: word[0][0].upper() + word[0][1:].lower(), value)
+_INITCAP = _of_listed(
+    "initcap", lambda x: folding.initials(x) or "", "Write upper(left(x, 1)) || lower(substring(x, 2))."
+)
+
+
+def _initcap(node: exp.Expr, context: Context) -> Expr:
+    """Each word's first letter upper, the others lower."""
+    values = finite(text(node.this, context)) or ()
+    if any(folding.initials(str(value)) is None for value in values):
+        raise refuse(
+            "initcap over private rows knows words of Latin, Greek, Cyrillic and Armenian letters only",
+            node,
+            hint="Write upper(left(x, 1)) || lower(substring(x, 2)).",
+        )
+    return _INITCAP(node, context)
 
 
 def _translate(node: exp.Expr, context: Context) -> Expr:
@@ -171,7 +183,7 @@ _REPLACE = (
 
 
 STRING_RULES: dict[type[exp.Expr], Rule] = {
-    exp.Initcap: _of_listed("initcap", _initials, "Write upper(left(x, 1)) || lower(substring(x, 2))."),
+    exp.Initcap: _initcap,
     exp.Reverse: _of_listed("reverse", lambda x: x[::-1], "The last characters: right(x, 3)."),
     exp.Translate: _translate,
     exp.MD5: _md5,

@@ -10,7 +10,7 @@ from fractions import Fraction
 
 from sqlglot import exp
 
-from dpsql.compiler import domains
+from dpsql.compiler import domains, folding
 from dpsql.compiler.algebra import Call, Domain, Expr, Lit, Op
 from dpsql.compiler.bind.context import Context, Rule, bind, constant, text
 from dpsql.compiler.bind.text_values import MOST_TEXT, called, mapped
@@ -108,10 +108,7 @@ def _cased(op: Op) -> Rule:
     def rule(node: exp.Expr, context: Context) -> Expr:
         only(node)
         inner = text(node.this, context)
-        change = str.lower if op == "lower" else str.upper
-        values = mapped((inner,), change)
-        plain = values is not None and all(str(v).isascii() for v in values)
-        return Call(op, (inner,), TEXT, Domain(values=values if plain else None, nullable=inner.domain.nullable))
+        return called(op, (inner,), folding.lower if op == "lower" else folding.upper)
 
     return rule
 

@@ -25,8 +25,9 @@ from dpsql.compiler.emit.dialect import Dialect
 from dpsql.compiler.emit.moments import moment, plain
 from dpsql.compiler.emit.numbers import number_call
 from dpsql.compiler.emit.parsed import parsed
-from dpsql.compiler.emit.text import text_function
+from dpsql.compiler.emit.text import folded, text_function
 from dpsql.compiler.exact import MOST_DIGITS, digits, is_exact, is_whole_part, precision_of, scale_of
+from dpsql.compiler.folding import lower
 from dpsql.compiler.fuel import spend
 from dpsql.errors import TOO_COMPLEX, Failed, Rejected
 from dpsql.types import Kind, Relation, SqlType, Value
@@ -137,8 +138,10 @@ class Emitter:
         if pattern is None:
             return "CAST(NULL AS BOOLEAN)"
         escape = " ESCAPE '\\'" if "\\" in str(pattern) else ""
-        value = self.dialect.folded(self.value(subject)) if op == "ilike" else self.value(subject)
-        return f"({value} {op.upper()} {text(str(pattern))}{escape})"
+        value, wanted = self.value(subject), str(pattern)
+        if op == "ilike":
+            value, wanted = folded(self, "lower", value), lower(wanted)
+        return self.sized(f"({value} LIKE {text(wanted)}{escape})")
 
     def comparable(self, parts: tuple[Expr, ...]) -> list[str]:
         """Expressions of one family in one representation, so that no comparison needs a cast that could fail."""

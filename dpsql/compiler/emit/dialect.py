@@ -8,16 +8,12 @@ from typing import Literal
 
 from dpsql.types import SqlType
 
-LONGEST_FOLDED = 10_000_000
-"""Characters. A collation's own folding fails where a result passes a gigabyte; ICU takes two bytes a letter more."""
-
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
     """What differs between backends. `read`: a stored column as the algebra sees it.
 
     `rounded`: a float to the nearest whole one, halves to even, as Postgres rounds floats.
-    `folding`: the collation in which text changes case, where it is not the one that text has.
     """
 
     name: Literal["duckdb", "postgres"]
@@ -32,11 +28,6 @@ class Dialect:
     rounded: Callable[[str], str]
     seconds_after: Callable[[str, str], str]
     canonical_number: Callable[[str, SqlType], str]
-    folding: str | None = None
-
-    def folded(self, text: str) -> str:
-        """A text whose case is to be changed, or not told: cut, as letters may take more room in the other case."""
-        return text if self.folding is None else f'(LEFT({text}, {LONGEST_FOLDED}) COLLATE pg_catalog."{self.folding}")'
 
 
 def local_timestamp(name: str) -> str:
