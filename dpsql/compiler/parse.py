@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import re
+from itertools import pairwise
 
 import sqlglot
 from sqlglot import exp
@@ -34,6 +35,7 @@ grammar.teach()
 
 def parse(text: str) -> exp.Query:
     """One query; raises `Rejected` 42601 with the position of the first syntax error."""
+    _check_strings(text)
     try:
         trees = sqlglot.parse(_readable(text), read="postgres")
     except SqlglotError as error:
@@ -47,6 +49,7 @@ def parse(text: str) -> exp.Query:
         raise Rejected("One statement is expected here.", sqlstate=SYNTAX)
     tree = found[0]
     _check_height(tree)
+    _check_comparisons(tree)
     _check_whole(tree)
     tree = grammar.plain(tree)
     while isinstance(tree, exp.Subquery | exp.Paren) and not tree.args.get("alias") and _is_bare(tree):
@@ -73,6 +76,17 @@ def _readable(text: str) -> str:
         if token.kind is TokenKind.PARAMETER:
             letters[token.start] = "@"
     return "".join(letters)
+
+
+def _check_strings(text: str) -> None:
+    """Two strings beside each other are one only across a line end; sqlglot joins all."""
+    if text.count("'") < 4:
+        return
+    tokens = scan(text).tokens
+    for one, next_ in pairwise(tokens):
+        if one.kind is next_.kind is TokenKind.STRING and "\n" not in text[one.end : next_.start]:
+            near = text[next_.start : next_.end][:40]
+            raise Rejected(f'syntax error at or near "{near}"', sqlstate=SYNTAX, position=next_.start + 1)
 
 
 def _check_height(tree: exp.Expr) -> None:
@@ -108,6 +122,18 @@ def _check_whole(tree: exp.Expr) -> None:
             at = node if position(node) is not None else node.parent or node
             name = node.sql_name() if isinstance(node, exp.Func) else node.key
             raise refuse(f"{name.upper()} lacks an argument", at, sqlstate=SYNTAX)
+
+
+_COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)
+
+
+def _check_comparisons(tree: exp.Expr) -> None:
+    """Comparisons do not chain: `1 < 2 = TRUE` is no SQL of Postgres, though sqlglot reads it."""
+    for node in tree.find_all(*_COMPARISONS):
+        for side in (node.this, node.args.get("expression")):
+            if isinstance(side, _COMPARISONS):
+                hint = "Comparisons do not chain: write (a < b) = c, or a < b AND b < c."
+                raise refuse("syntax error: a comparison of comparisons", side, sqlstate=SYNTAX, hint=hint)
 
 
 def _is_bare(tree: exp.Expr) -> bool:

@@ -31,12 +31,13 @@ from dpsql.compiler.bind.intervals import is_interval
 from dpsql.compiler.bind.narrowing import where_true
 from dpsql.compiler.bind.numbers import arithmetic, cast_number, extremum_domain, fold, numeric, rounded, sql_type
 from dpsql.compiler.bind.parsing import surely, tried
+from dpsql.compiler.bind.text import substring_of
 from dpsql.compiler.bind.written import as_text
 from dpsql.compiler.exact import scale_of
 from dpsql.compiler.facts import narrowed
 from dpsql.compiler.parse import only, refuse
-from dpsql.errors import OUT_OF_RANGE
-from dpsql.types import FLOAT8, INT4, NUMERIC, Kind
+from dpsql.errors import BAD_PARAMETER, OUT_OF_RANGE
+from dpsql.types import FLOAT8, INT4, NUMERIC, TEXT, Kind
 
 
 def _arithmetic(op: Op) -> Rule:
@@ -214,6 +215,10 @@ def _cast(node: exp.Expr, context: Context) -> Expr:
     only(node, "to")
     type_ = sql_type(node.args["to"], node)
     inner = bind(node.this, context)
+    length = _length_of(node.args["to"], node) if type_.kind is Kind.TEXT else None
+    if length is not None:
+        written = as_text(context.coerce(inner, TEXT, node) if isinstance(inner, Lit) else inner, node)
+        return substring_of(written, 1, length)
     if type_.kind is Kind.TEXT and not isinstance(inner, Lit):
         return as_text(inner, node)
     if isinstance(inner, Lit):
@@ -237,6 +242,16 @@ def _cast(node: exp.Expr, context: Context) -> Expr:
         node,
         hint="Cast the aggregated result instead, or declare the column with the type you need.",
     )
+
+
+def _length_of(type_: exp.DataType, node: exp.Expr) -> int | None:
+    """The n of varchar(n), to which a cast cuts a text."""
+    if not type_.expressions:
+        return None
+    name = type_.expressions[0].name
+    if len(type_.expressions) != 1 or not name.isdigit() or not 1 <= int(name) <= 10_485_760:
+        raise refuse("the length of varchar must be a number from 1 to 10485760", node, sqlstate=BAD_PARAMETER)
+    return int(name)
 
 
 def _try_cast(node: exp.Expr, context: Context) -> Expr:
