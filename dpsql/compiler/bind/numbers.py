@@ -186,6 +186,8 @@ def sql_type(node: exp.DataType, at: exp.Expr) -> SqlType:
         name = node.sql("postgres").lower()
         raise refuse(f"type {name} is not supported", at, sqlstate=NOT_SUPPORTED, hint=_INSTEAD_OF_TYPE.get(name))
     if kind is Kind.NUMERIC and node.expressions:
+        if not all(p.name.isdecimal() and p.name.isascii() for p in node.expressions):
+            raise refuse("numeric takes whole numbers as precision and scale", at, sqlstate=BAD_PARAMETER)
         numbers = [int(p.name) for p in node.expressions]
         scale = numbers[1] if len(numbers) > 1 else 0
         if not 1 <= numbers[0] <= 38 or not 0 <= scale <= min(numbers[0], 15):

@@ -6,6 +6,7 @@ no part or interval can leave what either backend holds. Intervals are constants
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from datetime import datetime, timedelta
 from fractions import Fraction
@@ -163,7 +164,7 @@ def parsed_time(node: exp.Expr, context: Context) -> Expr:
         raise refuse("TO_TIMESTAMP and TO_DATE take constants over private rows", node)
     try:
         found = datetime.strptime(str(text.this).strip(), str(form.this))
-    except ValueError:
+    except (ValueError, re.error):  # a field that stands twice in the format is no pattern
         raise refuse(f'"{text.this}" does not have this format', node, sqlstate="22007") from None
     whole = isinstance(node, exp.StrToDate | exp.TsOrDsToDate)
     return literals.coerce(Lit(found, TIMESTAMP), DATE if whole else TIMESTAMPTZ, node, context.zone)
