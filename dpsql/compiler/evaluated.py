@@ -14,7 +14,8 @@ from math import ceil, floor, isfinite, trunc
 
 from dpsql.compiler.algebra import Call, Case, Col, Exists, Expr, Lit, Scalar
 from dpsql.compiler.calendar import binned, day_of, from_epoch, moved, part_value, truncate_value
-from dpsql.compiler.domains import moment, number
+from dpsql.compiler.domains import moment, number, single
+from dpsql.compiler.exact import scale_of, whole_quotient
 from dpsql.compiler.formats import pieces, text_of
 from dpsql.types import Kind, SqlType, Value
 
@@ -123,6 +124,8 @@ _NUMERIC = (
 def _number(call: Call, args: list[Fraction]) -> Fraction | None:
     a, b = (*args, Fraction(0))[:2]
     inexact = call.type.is_float or any(arg.type.is_float for arg in call.args)
+    if call.type.kind is Kind.NUMERIC and (inexact or scale_of(call) is None):
+        return _numeric_in_floats(call, a, b)
     match call.op:
         case "div" | "idiv" | "mod" if not b:
             return None
@@ -141,13 +144,26 @@ def _number(call: Call, args: list[Fraction]) -> Fraction | None:
         case "to_int":
             return _rounded("round", a, Fraction(1), ties=not inexact)
         case "to_float":
-            return Fraction(float(a))
+            return single(a) if call.type.kind is Kind.FLOAT4 else Fraction(float(a))
         case "to_numeric":
             return a
         case "floor" | "ceil" | "trunc" | "round":
             if inexact and b:
                 raise Unknown
             return _rounded(call.op, a, Fraction(10) ** -int(b), ties=not inexact)
+        case _:
+            raise Unknown
+
+
+def _numeric_in_floats(call: Call, a: Fraction, b: Fraction) -> Fraction | None:
+    """Decimals that backends compute in floats; a float's leading digits are not known here."""
+    match call.op:
+        case "div" if whole_quotient(*call.args) is not None:
+            return Fraction(float(a / b)) if b else None
+        case "add" | "sub" | "mul":
+            return _as_float(call.op, a, b)
+        case "floor" | "ceil" | "trunc" if not b:
+            return _rounded(call.op, a, Fraction(1), ties=False)
         case _:
             raise Unknown
 

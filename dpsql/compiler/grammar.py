@@ -114,7 +114,9 @@ def teach() -> None:
 def plain(tree: exp.Expr) -> exp.Expr:
     """The tree with every spelling of a string as the same literal; changed in place."""
     for node in list(tree.find_all(exp.RawString, exp.ByteString, exp.UnicodeString, exp.National)):
-        text = str(node.this) if not isinstance(node, exp.UnicodeString) else _unicode(str(node.this))
+        escape = node.args.get("escape")
+        sign = escape.name if isinstance(escape, exp.Expr) else "\\"
+        text = str(node.this) if not isinstance(node, exp.UnicodeString) else _unicode(str(node.this), sign)
         made = exp.Literal.string(text)
         made.meta.update(node.meta)
         if node is tree:
@@ -123,13 +125,16 @@ def plain(tree: exp.Expr) -> exp.Expr:
     return tree
 
 
-_CODE = re.compile(r"\\(\\|[0-9A-Fa-f]{4}|\+[0-9A-Fa-f]{6})")
 _PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 
 
-def _unicode(text: str) -> str:
-    r"""U&'d\0061t': each \XXXX or \+XXXXXX as its character. Raises Rejected 42601 for a code that is none."""
-    made = _CODE.sub(lambda found: "\\" if found[1] == "\\" else _character(int(found[1].lstrip("+"), 16)), text)
+def _unicode(text: str, sign: str) -> str:
+    r"""U&'d\0061t': each \XXXX or \+XXXXXX as its character; UESCAPE names another sign than the backslash.
+
+    Raises Rejected 42601 for a code that is none.
+    """
+    code = re.compile(rf"{re.escape(sign)}({re.escape(sign)}|[0-9A-Fa-f]{{4}}|\+[0-9A-Fa-f]{{6}})")
+    made = code.sub(lambda found: sign if found[1] == sign else _character(int(found[1].lstrip("+"), 16)), text)
     made = _PAIR.sub(lambda found: found[0].encode("utf-16", "surrogatepass").decode("utf-16"), made)
     if any("\ud800" <= letter <= "\udfff" for letter in made):
         raise Rejected("invalid Unicode surrogate pair", sqlstate=SYNTAX)

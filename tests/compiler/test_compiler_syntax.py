@@ -20,3 +20,8 @@ def test_what_postgres_does_not_read_is_no_sql(text: str) -> None:
 @pytest.mark.parametrize("text", ["(1 < 2) = TRUE", "'a'\n'b'", "1 < 2 AND 2 = 2", "'a''b', 'c'", "NOT 1 = 2"])
 def test_what_postgres_reads(text: str) -> None:
     assert parse(f"SELECT {text}")
+
+
+@pytest.mark.parametrize("text", ["U&'d!0061t!!' UESCAPE '!'", r"U&'d\0061t!'", "U&'d!+000061t!!' UESCAPE '!'"])
+def test_escapes_of_unicode(text: str) -> None:
+    assert parse(f"SELECT {text}").expressions[0].name == "dat!"
