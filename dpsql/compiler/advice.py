@@ -8,7 +8,7 @@ it (under `pure`: to that number). What a tighter bound would clip away depends 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from math import ceil, sqrt
 from typing import Literal
@@ -118,7 +118,11 @@ def _groups(release: PlannedRelease, privacy: Privacy) -> Iterator[Advice]:
     mechanisms = [m.mechanism for m in release.measurements] + (
         [release.selection.mechanism] if release.selection is not None else []
     )
-    gain = sqrt(groups) if all(isinstance(m, DiscreteGaussian) for m in mechanisms) else float(groups)
+    bound, one = release.bound, replace(release.bound, groups=1)
+    gaussian = all(isinstance(m, DiscreteGaussian) for m in mechanisms)
+    gain = sqrt(bound.l2_squared / one.l2_squared) if gaussian else bound.l1 / one.l1
+    if gain <= 1:
+        return
     text = (
         f"one {privacy.unit} counts in full in up to {groups} of these groups. If most are in one only,"
         f" SET dpsql.max_groups = 1: errors are {gain:.2f} times smaller, and units in more groups are scaled down"

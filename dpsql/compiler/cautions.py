@@ -51,7 +51,7 @@ def cautions(release: PlannedRelease, known: Doubts, unit: str) -> Iterator[str]
 
 def _scaled_otherwise(release: PlannedRelease, unit: str) -> Iterator[str]:
     """Of sums read from an average's measurements: they are clipped by a unit's number of rows, alone by its total."""
-    if not may_clip(release.aggregation, release.form, release.bound):
+    if not may_clip(release.form, release.bound):
         return
     pairs = zip(release.aggregation.aggregates, release.outputs, strict=True)
     found = [

@@ -314,7 +314,7 @@ def _steps(value: Fraction, resolution: Fraction) -> int:
 
 def most_steps(bound: ContributionBound, norm: Norm) -> int:
     """The largest grid value whose clipping radius stays within what norms are computed in."""
-    factor = bound.groups * bound.rows if norm == "l1" else isqrt(bound.groups * bound.rows**2) + 1
+    factor = bound.l1 if norm == "l1" else isqrt(bound.l2_squared) + 1
     most = min(MAX_STEPS, MAX_RADIUS[norm] // factor)
     if most < ONE:
         raise Rejected(

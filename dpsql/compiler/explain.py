@@ -50,7 +50,11 @@ def _common(release: PlannedRelease, compiled: Compiled) -> dict[str, Any]:
     inner = [r for r in compiled.releases if r.id in depends_on(release, compiled)]
     return {
         "depends_on": [id_ for r in inner for id_ in _ids(r)],
-        "contribution_bound": {"max_groups": release.bound.groups, "max_rows_per_group": release.bound.rows},
+        "contribution_bound": {
+            "max_groups": release.bound.groups,
+            "max_rows_per_group": release.bound.rows,
+            "max_rows": release.bound.total,
+        },
     }
 
 
@@ -242,7 +246,8 @@ def _bound_words(release: PlannedRelease) -> str:
             return f"a unit's rows count as at most {rows} in its one group"
         case "norm":
             groups = release.bound.groups
-            return f"a unit counts as at most {groups} group{'s' if groups > 1 else ''} of {rows}"
+            total = "" if release.bound.total is None else f", {release.bound.total} in all"
+            return f"a unit counts as at most {groups} group{'s' if groups > 1 else ''} of {rows}{total}"
 
 
 def _choice_words(h: Histogram) -> str:

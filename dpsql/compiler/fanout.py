@@ -57,7 +57,7 @@ UNKNOWN = 2**62
 
 def check_fan_out(made: Aggregation, schema: Schema, at: exp.Expr) -> None:
     """Refuses an aggregation of which one private row could take much longer than none. `at`: where it is written."""
-    facts = _Facts(schema)
+    facts = Facts(schema)
     most = max(LEAST_MET, min(made.max_groups * made.max_rows, MOST_MET))
     size = sum(1 for expr in expressions(made) for _ in parts(expr))
     for root in (root for root in _roots(made) if not facts.is_public(root)):
@@ -81,7 +81,7 @@ def _roots(made: Aggregation) -> Iterator[Node]:
         yield from (part.relation for part in parts(expr) if isinstance(part, Exists))
 
 
-def _public_tests(root: Node, made: Aggregation, facts: _Facts) -> Iterator[Exists]:
+def _public_tests(root: Node, made: Aggregation, facts: Facts) -> Iterator[Exists]:
     """The EXISTS over public rows that are evaluated for rows of `root`."""
     own = [e for node in _same_rows(root) for e in _conditions(node)]
     if root is made.input:
@@ -112,16 +112,18 @@ def _conditions(node: Node) -> tuple[Expr, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Facts:
+class Facts:
+    """What is public about the relations of a statement: which are, and how often their values stand in them."""
+
     schema: Schema
 
     def is_public(self, node: Node) -> bool:
         if isinstance(node, Scan):
-            table = self._table(node)
+            table = self.table(node)
             return table is None or table.public
         return not isinstance(node, PerUnit) and all(map(self.is_public, inputs(node)))
 
-    def _table(self, scan: Scan) -> SchemaTable | None:
+    def table(self, scan: Scan) -> SchemaTable | None:
         return self.schema.tables.get(scan.table)
 
     def spread(self, node: Node, known: tuple[Expr, ...]) -> int:
@@ -165,7 +167,7 @@ class _Facts:
         """How many rows of a public relation meet one row outside, whose columns are `given`, under the conditions."""
         match node:
             case Scan(columns=columns):
-                fixed, table = _equated(known, outputs(node), given), self._table(node)
+                fixed, table = _equated(known, outputs(node), given), self.table(node)
                 names = frozenset(stored for stored, col in columns if col.name in fixed)
                 return UNKNOWN if table is None else repeats(table, names)
             case Rows(columns=columns, repeats=found):

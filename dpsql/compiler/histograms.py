@@ -1,8 +1,9 @@
 """Histogram measurements: exact weights per group and bin, of which one bin per group is chosen with privacy.
 
 Decides, for MIN, MAX, MEDIAN, the percentiles and MODE, what is counted, how far one unit can move it, and the choice.
-A unit with n[g,b] contributing rows in group g and bin b, N in all, has the weight floor(1024 n[g,b] min(1, L0 m / N))
-there: at most C1 = 1024 L0 m over all groups and bins together. `dp.scores` says how scores follow from the weights of
+A unit with n[g,b] contributing rows in group g and bin b, N in all, has the weight floor(1024 n[g,b] min(1, R / N))
+there, R the L1 radius of rows (`bound.l1`, at most L0 m): at most C1 = 1024 R over all groups and bins together.
+`dp.scores` says how scores follow from the weights of
 a group, why they move by a constant times the unit's weight in that group, and `dp.privacy` why the choices in all
 groups of one release therefore cost one epsilon.
 """

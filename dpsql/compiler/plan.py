@@ -23,6 +23,7 @@ from dpsql.compiler.keys import KeyDomain, filled, product
 from dpsql.compiler.public.names import UNNAMED
 from dpsql.compiler.sharing import may_clip, shared
 from dpsql.compiler.shown import shown
+from dpsql.compiler.totals import rows_in_all
 from dpsql.dp.accounting import key_delta, share_of_statement
 from dpsql.dp.mechanisms import DiscreteGaussian, Mechanism, error95, reach95, stddev
 from dpsql.dp.privacy import Calibrated, DeltaEvent, best, cost, cost_of, units_up
@@ -88,6 +89,8 @@ class Key:
 class PlannedRelease:
     """One release, fully decided. `cost` is what the ledger debits for it.
 
+    `bound`: of a unit's rows; what one measurement's vector is clipped to is its `sensitivity`, of cells `bound.l1` (or
+    the root of `bound.l2_squared`) times the largest value, and of a histogram's weights `bound.l1` times 1024.
     `measurements` are the columns of its cells; each of `histograms` has a query of its own. `places`: the groups of
     public keys by their indices, in order; None for all combinations.
     """
@@ -209,10 +212,10 @@ def _outline(aggregation: Aggregation, schema: Schema, norm: Norm) -> Outline:
             hint="Group by columns of the public table only, or use an inner join.",
         )
     size = _size(keys, groups.places) if public else None
-    form, bound = _form(aggregation, size)
+    form, bound = _form(aggregation, size, rows_in_all(aggregation.input, schema))
     cells: list[Cell] = []
     choices: list[Choice] = []
-    clips = may_clip(aggregation, form, bound)
+    clips = may_clip(form, bound)
     ways = shared(aggregation.aggregates, aggregation.input, bound, norm, clips=clips)
     outputs = tuple(
         KnownOutput(groups.known[i])
@@ -240,14 +243,21 @@ def _keys(aggregation: Aggregation, groups: Groups) -> tuple[Key, ...]:
     )
 
 
-def _form(aggregation: Aggregation, size: int | None) -> tuple[Form, ContributionBound]:
-    """`size`: how many groups there are, where it is public."""
+def _form(aggregation: Aggregation, size: int | None, in_all: int) -> tuple[Form, ContributionBound]:
+    """`size`: how many groups there are, where it is public. `in_all`: the most rows of a unit there can be."""
     if aggregation.one_row:
         return "rows", ContributionBound(1, 1)
-    if aggregation.one_group or size == 1:
-        return "single", ContributionBound(1, aggregation.max_rows)
     groups = aggregation.max_groups if not size else min(aggregation.max_groups, size)
-    return "norm", ContributionBound(groups, aggregation.max_rows)
+    if aggregation.one_group or size == 1:
+        return "single", _bounded(1, aggregation.max_rows, in_all)
+    return "norm", _bounded(groups, aggregation.max_rows, in_all)
+
+
+def _bounded(groups: int, rows: int, in_all: int) -> ContributionBound:
+    """A unit with T rows in all has at most T groups, and at most T rows in one. More than L0 m in all say nothing."""
+    if in_all > groups * rows:
+        return ContributionBound(groups, rows)
+    return ContributionBound(min(groups, in_all), min(rows, in_all), in_all)
 
 
 def _sensitivities(cell: Cell, bound: ContributionBound) -> tuple[L1, L2]:

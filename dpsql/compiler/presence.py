@@ -32,7 +32,7 @@ from dpsql.types import Kind
 
 _KEEPS = (
     "add", "sub", "mul", "neg", "abs", "floor", "ceil", "round", "trunc", "sign", "to_int", "to_float", "to_numeric",
-    "bool_to_int", "eq", "ne", "lt", "le", "gt", "ge", "and", "or", "not",
+    "clamp", "bool_to_int", "eq", "ne", "lt", "le", "gt", "ge", "and", "or", "not",
 )  # fmt: skip
 """Have a value where all their arguments have one."""
 

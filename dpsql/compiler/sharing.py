@@ -5,7 +5,7 @@ Decided from the statement and the policy alone: from bounds and grids, never fr
 The statistics of a column (AVG, VARIANCE, STDDEV) are read from moments: the number n of its rows and the sum s of its
 values less the middle c of their bounds. These also give
 
-- COUNT(x) = n. Both have the sensitivity max_rows * sqrt(max_groups), so the noise is the same, and one measurement is
+- COUNT(x) = n. Both have the sensitivity that of row counts, so the noise is the same, and one measurement is
   saved;
 - SUM(x) = s + c n, of variance B'^2 + c^2 in units of n's, where B' is half the width of the bounds. A sum of its own
   has the variance B^2 with B = |c| + B', which is 2 B' |c| more. So it is never the better one, even before it is
@@ -31,7 +31,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Literal
 
-from dpsql.compiler.algebra import Aggregate, Aggregation, Expr, Filter, Node, Project, Scan, canonical
+from dpsql.compiler.algebra import Aggregate, Expr, Node, canonical
 from dpsql.compiler.cells import Way, avg_grid, sum_grid
 from dpsql.compiler.presence import always_there, demanded, present_in
 from dpsql.dp.sensitivity import ContributionBound, Norm
@@ -66,17 +66,12 @@ def may_share(a: Aggregate, b: Aggregate) -> bool:
     return all(each.kind in ("count", "sum", *_STATISTICS, *_PAIRS) for each in (a, b))
 
 
-def may_clip(aggregation: Aggregation, form: Literal["rows", "single", "norm"], bound: ContributionBound) -> bool:
-    """Whether a contribution may be scaled down: not with one row a unit, or so few that no norm reaches its radius.
+def may_clip(form: Literal["rows", "single", "norm"], bound: ContributionBound) -> bool:
+    """Whether a contribution may be scaled down: not with one row a unit, or so few that no norm exceeds its radius.
 
-    A unit's E rows have an L1 norm of at most E * B in any grouping, and every radius is at least max_rows * B.
+    A unit's T rows have norms of at most T * B in any grouping, and where all may be in one group every radius is that.
     """
-    if form == "rows":
-        return False
-    node = aggregation.input
-    while isinstance(node, Filter | Project):
-        node = node.input
-    return not (isinstance(node, Scan) and node.enforce_rows is not None and node.enforce_rows <= bound.rows)
+    return form != "rows" and not (bound.total is not None and bound.total <= bound.rows)
 
 
 def _there(aggregate: Aggregate, node: Node) -> bool:

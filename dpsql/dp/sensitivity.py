@@ -5,8 +5,10 @@ groups, to a norm; what the unit adds is then that vector, and removing the unit
 it. So the clipping radius *is* the sensitivity, in the same norm (DESIGN.md section 3, "norm clipping"; Wilson et al.,
 "Differentially Private SQL with Bounded User Contribution", PoPETs 2020, section 3, for the reduction).
 
-A unit that keeps to the contribution bound (`groups` groups, `rows` rows in each, absolute grid value at most `b`)
-passes untouched: its L1 norm is at most groups*rows*b, its squared L2 norm at most groups*(rows*b)^2.
+A unit that keeps to the contribution bound (`groups` groups, `rows` rows in each, `total` rows in all, absolute grid
+value at most `b`) passes untouched. With n[g] its rows in group g, its L1 norm is at most b * sum n[g], and its squared
+L2 norm at most b^2 * sum n[g]^2, where sum n[g]^2 <= max n[g] * sum n[g]: the radii of `ContributionBound`. Privacy
+does not hang on a unit keeping to it: whatever the radius is, the clip enforces it.
 
 Never: a float, or a sensitivity rounded down. The L2 sensitivity is kept as its exact integer square.
 """
@@ -24,14 +26,32 @@ Norm = Literal["l1", "l2"]
 
 @dataclass(frozen=True, slots=True)
 class ContributionBound:
-    """What one unit may contribute unclipped: `rows` rows in each of `groups` groups."""
+    """What one unit may contribute unclipped: `rows` rows in each of `groups` groups, and `total` rows in all.
+
+    `total` None: nothing but the other two bounds it.
+    """
 
     groups: int
     rows: int
+    total: int | None = None
 
     def __post_init__(self) -> None:
         _require_positive("max_groups", self.groups)
         _require_positive("max_rows_per_group", self.rows)
+        if self.total is not None:
+            _require_positive("the rows of a unit in all", self.total)
+
+    @property
+    def l1(self) -> int:
+        """The L1 radius of row counts: min(T, L0 m)."""
+        most = self.groups * self.rows
+        return most if self.total is None else min(self.total, most)
+
+    @property
+    def l2_squared(self) -> int:
+        """The square of the L2 radius of row counts: min(T^2, T m, L0 m^2)."""
+        most = self.groups * self.rows**2
+        return most if self.total is None else min(self.total**2, self.total * self.rows, most)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,15 +91,15 @@ class Scores:
 
 
 def clip_l1(bound: ContributionBound, b: int) -> L1:
-    """The L1 radius C1 = groups * rows * b for values of at most `b` grid steps, and the sensitivity it gives."""
+    """The L1 radius C1 = b * bound.l1 for values of at most `b` grid steps, and the sensitivity it gives."""
     _require_positive("the largest absolute grid value", b)
-    return L1(bound.groups * bound.rows * b)
+    return L1(bound.l1 * b)
 
 
 def clip_l2(bound: ContributionBound, b: int) -> L2:
-    """The squared L2 radius R = groups * rows^2 * b^2 for values of at most `b` grid steps, and its sensitivity."""
+    """The squared L2 radius R = b^2 * bound.l2_squared for values of at most `b` grid steps, and its sensitivity."""
     _require_positive("the largest absolute grid value", b)
-    return L2(bound.groups * (bound.rows * b) ** 2)
+    return L2(bound.l2_squared * b**2)
 
 
 def radius(sensitivity: Sensitivity) -> int:

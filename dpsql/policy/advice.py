@@ -82,7 +82,8 @@ def count_error(table: SchemaTable, role: Role, epsilon: Decimal, schema: Schema
     assert role.budget is not None
     delta = min(role.budget.delta, privacy.budget.delta)
     one = table.one_row_per_unit or privacy.is_row
-    bound = ContributionBound(1, 1) if one else ContributionBound(table.max_groups, table.max_rows_per_group)
+    cut = table.max_rows if isinstance(table.unit, str) else None
+    bound = ContributionBound(1, 1) if one else ContributionBound(table.max_groups, table.max_rows_per_group, cut)
     share = share_of_statement(privacy.accounting, epsilon, delta, privacy.key_delta_share)
     chosen = best(clip_l1(bound, _ONE), clip_l2(bound, _ONE), share, privacy.accounting)
     return error95(chosen.mechanism) / _ONE

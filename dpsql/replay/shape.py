@@ -151,15 +151,16 @@ def _measured(m: Measurement, planned: PlannedRelease, axes: tuple[Axis, ...]) -
 def _clip(cell: Cell, planned: PlannedRelease, axes: tuple[Axis, ...]) -> str:
     """How a unit's contribution is clipped, "" where it never is; equal texts within a family mean equal clipping.
 
-    - A unit counts as one in each of its groups, so its vector passes where the radius is that of all groups.
+    - A unit counts as one in each of its groups, so its vector passes where the radius is that of all groups, or of as
+      many as it has rows.
     - Rows so few that no norm reaches its radius pass, whatever else they add up to.
     - A unit's only partial is clamped to a radius that hangs on the family alone.
     - Else it is scaled by its norm over all cells: the bound, and these very cells, say by how much.
     """
     if cell.kind == "units":
-        if planned.form != "norm" or planned.bound.groups == planned.size:
+        if planned.form != "norm" or planned.bound.groups in (planned.size, planned.bound.total):
             return ""
-    elif not may_clip(planned.aggregation, planned.form, planned.bound):
+    elif not may_clip(planned.form, planned.bound):
         return ""
     if planned.form == "single":
         return "single"

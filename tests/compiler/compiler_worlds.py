@@ -69,7 +69,9 @@ class World:
     people_unique: bool = False
 
 
-def policy_text(unit: UnitKind, privacy: str, *, people: str = "max_rows: 1", timezone: str = "UTC") -> str:
+def policy_text(
+    unit: UnitKind, privacy: str, *, people: str = "max_rows: 1", visits: str = "", timezone: str = "UTC"
+) -> str:
     """Declared bounds are far narrower than what the rows hold."""
     row = unit == "row"
     text = f"""
@@ -94,6 +96,7 @@ tables:
       level: {{type: smallint, values: [1, 2, 3, 5]}}
   visits:
     unit: uid
+    {visits}
     columns:
       shop: {{type: text, references: shops.shop}}
       amount: {{type: double, lower: 0, upper: 500, nullable: true}}
@@ -193,6 +196,7 @@ def world(
     seed: int,
     unique: bool = False,
     people: str = "max_rows: 1",
+    visits: str = "",
 ) -> World:
     """A random database; `unique`: people really has one row a unit, and a key that says so."""
     random = Random(seed)
@@ -225,7 +229,7 @@ def world(
         random.shuffle(rows[table])
     rows["visits"][3] = (ids[0], "books", "0.3", "2", "7", "2020-02-03", "2020-02-03 00:00:00+00", "t1", None, "20")
     rows["people"] = [(*r[:3], "0.3", *r[4:]) if r[0] == ids[0] else r for r in rows["people"]]
-    policy = policy_text(unit, privacy, people="key: uid" if unique else people)
+    policy = policy_text(unit, privacy, people="key: uid" if unique else people, visits=visits)
     return World(name, unit, policy, rows, people_unique=unique)
 
 
@@ -353,3 +357,16 @@ WORLDS: Mapping[str, Callable[..., World]] = {
     "some rows": partial(world, "some rows", seed=7, people="max_rows: 2"),
 }
 """Each with the seed of its rows, which another may take the place of."""
+
+FEW_ROWS: Mapping[str, Callable[..., World]] = {
+    "few rows": partial(world, "few rows", seed=8, visits="max_rows: 5"),
+    "few rows pure": partial(
+        world,
+        "few rows pure",
+        "text",
+        "max_groups: 3, max_rows_per_group: 4, accounting: pure",
+        seed=9,
+        visits="max_rows: 5",
+    ),
+}
+"""The rows of a unit in all are cut to more than may count in one group, and to fewer than may in all groups."""

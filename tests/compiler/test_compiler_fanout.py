@@ -12,7 +12,7 @@ from dpsql.compiler import Compiled, compile_statement, fanout
 from dpsql.compiler.algebra import Expr, columns_of, outputs
 from dpsql.compiler.emit import DUCKDB
 from dpsql.compiler.emit.relation import emitter_for, relation
-from dpsql.compiler.fanout import _Facts
+from dpsql.compiler.fanout import Facts
 from dpsql.compiler.walk import used_columns
 from dpsql.errors import TOO_COMPLEX, Rejected
 from dpsql.policy.schema import Schema
@@ -159,7 +159,7 @@ def _most_of_one(compiled: Compiled) -> tuple[int, int]:
     rows = relation(made.input, used | {unit}, emitter_for(DUCKDB, {}, used | {unit}))
     each = f'SELECT COUNT(*) AS n FROM {rows} AS source GROUP BY "{unit}"'
     ((most,),) = backend.fetch(f"SELECT COALESCE(MAX(n), 0) AS n FROM ({each}) AS counted", 0, 30.0).cells
-    return _Facts(schema).spread(made.input, ()), most
+    return Facts(schema).spread(made.input, ()), most
 
 
 PLAIN = {name for name, text in (REFUSED | WORKS).items() if "(SELECT" not in text and "visits" not in text} - {

@@ -48,7 +48,8 @@ def opened_worlds(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str
 
 def check_derived(found: dict[str, World]) -> None:
     for world in found.values():
-        world.engine.preparer = type(world.engine.preparer)(world.engine.schema, world.engine._dialect, 0)
+        engine = world.engine
+        engine.preparer = type(engine.preparer)(engine.schema, engine._dialect, 0, engine.pool)
         known = [each for each in map(world.known, STATEMENTS) if each is not None]
         for asked in known:
             for stored in known:

@@ -1,8 +1,9 @@
 """A histogram measurement as one backend query: the exact weight of every group and bin that has any.
 
-Why one unit moves all weights together by at most C1 = 1024 * L0 * m: its rows are counted per group and bin (`p`), N
-is their sum over all groups and bins (`w`), and where N exceeds L0 * m every count is multiplied by 1024 * L0 * m / N,
-with the factor shaved by 2^-30, and truncated: the products add up to less than C1. Otherwise they are multiplied by
+Why one unit moves all weights together by at most C1 = 1024 * R, where R is the L1 radius of rows (`bound.l1`): its
+rows are counted per group and bin (`p`), N is their sum over all groups and bins (`w`), and where N exceeds R every
+count is multiplied by 1024 * R / N, with the factor shaved by 2^-30, and truncated: the products add up to less than
+C1. Otherwise they are multiplied by
 1024, which gives at most C1. A count above 2^40 contributes nothing and counts as 2^40. A unit's factor reads its own
 rows only. Where each row is (or is the only one of) its unit, it adds 1024 in one bin. The same holds for every bound,
 so the shape does not depend on whether a unit has one group or many.
@@ -41,7 +42,7 @@ def emit_histogram(release: PlannedRelease, histogram: Histogram, dialect: Diale
     if release.form == "rows":
         return _totals(group, f"SELECT {group}, COUNT(*) * {ONE} AS h FROM {rows} GROUP BY {group}")
     counts = f"SELECT u, {group}, COUNT(*) AS n FROM {rows} GROUP BY u, {group}"
-    most = release.bound.groups * release.bound.rows
+    most = release.bound.l1
     factor = f"({emitter.double(ONE * most * SHAVE)} / CAST(x AS {dialect.double}))"
     scaled = f"CAST(TRUNC(n * {factor}) AS BIGINT)"
     weight = f"CASE WHEN n > {MAX_COUNT} THEN 0 WHEN x > {most} THEN {scaled} ELSE n * {ONE} END"

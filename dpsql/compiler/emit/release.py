@@ -243,8 +243,8 @@ class _Shape:
         """The radius of row counts as `_power` sums them, and as a length."""
         bound = self.release.bound
         if self.release.norm == "l1":
-            return bound.groups * bound.rows, float(bound.groups * bound.rows)
-        return bound.groups * bound.rows**2, sqrt(bound.groups * bound.rows**2)
+            return bound.l1, float(bound.l1)
+        return bound.l2_squared, sqrt(bound.l2_squared)
 
     def _count_of(self, m: Measurement) -> str:
         """The partial row count that belongs to a moment: of the rows that it reads, else of all that meet its FILTER.
