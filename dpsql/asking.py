@@ -122,6 +122,11 @@ def reuse_error_of(asker: Asker, settings: Settings) -> Decimal:
     return next((value for value in (asked, most) if value is not None), REUSE_ERROR)
 
 
+def null_noise_of(asker: Asker, settings: Settings) -> bool:
+    """Whether NULL stands for averages and extremes that are no more than noise."""
+    return asker.role.null_noise if settings.null_noise is None else settings.null_noise
+
+
 def _check_tighter(name: str, asked: int | None, allowed: Sequence[int]) -> None:
     largest = max(allowed, default=1)
     if asked is not None and asked > largest:

@@ -16,7 +16,7 @@ from itertools import count
 from typing import Literal, Protocol
 
 from dpsql import notices
-from dpsql.asking import Asker, account_for, asker_of, limits_for, terms_of
+from dpsql.asking import Asker, account_for, asker_of, limits_for, null_noise_of, terms_of
 from dpsql.backends import Backend, open_backend
 from dpsql.backends import Cancel as Interruptible
 from dpsql.backends.inspect import inspect
@@ -27,6 +27,7 @@ from dpsql.compiler.emit import DIALECTS
 from dpsql.compiler.plan import PlannedRelease, with_released_keys
 from dpsql.compiler.public import Remainder, reads_time
 from dpsql.errors import CHANGED, Rejected
+from dpsql.estimates import Estimated, estimated, released_relation
 from dpsql.ledger import BudgetExhausted, InFlight, Ledger, open_ledger, trail
 from dpsql.ledger.balance import Balance, calendar_of, dataset_balance, in_epsilon, statement_delta, user_balance
 from dpsql.ledger.views import system_relations
@@ -37,7 +38,7 @@ from dpsql.policy.force import Force
 from dpsql.policy.model import Policy
 from dpsql.policy.schema import Schema
 from dpsql.prepare import Preparer, require_given
-from dpsql.release import derived_relation, key_list, release, released_relation
+from dpsql.release import key_list, release
 from dpsql.remainder import Pool
 from dpsql.replay.key import fingerprint
 from dpsql.replay.ready import Ready
@@ -275,10 +276,11 @@ class Engine:
         asker = asker_of(self.policy, user)
         granted = self._reserve(asker, ready, text, deadline, cancel)
         line.granted((p.cost for p in compiled.releases), granted.values())
-        known = self._replays.get(compiled, granted)
+        nulls = null_noise_of(asker, settings)
+        known = self._replays.get(compiled, granted, nulls)
         if known is None:
-            known, made = self._released(ready, granted, deadline, cancel)
-            self._replays.keep(compiled, made, known)
+            known, made = self._released(ready, granted, nulls, deadline, cancel)
+            self._replays.keep(compiled, made, nulls, known)
         relation, empty = known
         cautions = (*notices.cautions(compiled, relation), *empty)
         told = (*cautions, self._price(asker, ready, granted)) if settings.notices else ()
@@ -356,7 +358,7 @@ class Engine:
     # Release ----------------------------------------------------------------------------------------------------
 
     def _released(
-        self, ready: Ready, granted: Mapping[str, Grant], deadline: float, cancel: Cancel
+        self, ready: Ready, granted: Mapping[str, Grant], nulls: bool, deadline: float, cancel: Cancel
     ) -> tuple[Known, dict[str, Grant]]:
         """The rows, and the releases that were paid for. Inner ones first: each is a relation that later ones read.
 
@@ -364,16 +366,18 @@ class Engine:
         """
         try:
             cancel.check()
-            return self._all_released(ready, granted, deadline, cancel)
+            return self._all_released(ready, granted, nulls, deadline, cancel)
         finally:
             for grant in granted.values():
                 if isinstance(grant, Reservation):
                     self.ledger.give_up(grant)
 
     def _all_released(
-        self, ready: Ready, granted: Mapping[str, Grant], deadline: float, cancel: Cancel
+        self, ready: Ready, granted: Mapping[str, Grant], nulls: bool, deadline: float, cancel: Cancel
     ) -> tuple[Known, dict[str, Grant]]:
+        """`nulls`: what is no more than noise is NULL for the last remainder; inner ones read all values either way."""
         compiled = ready.compiled
+        found: list[Estimated] = []
         relations: dict[str, Relation] = {}
         paid: dict[str, Grant] = {}
         derived: dict[int, Relation | None] = {}
@@ -391,11 +395,12 @@ class Engine:
                 made = fresh[made.id]
             if grant is not None:
                 paid[planned.id] = made
-            relations[f"_{planned.id}"] = (
-                derived_relation(planned, made) if isinstance(made, Derived) else released_relation(planned, made)
-            )
-        empty = notices.empty_answers((p, relations[f"_{p.id}"]) for p in compiled.releases)
-        return (self._run(compiled.remainder, relations, deadline, cancel), empty), paid
+            found.append(estimated(planned, made))
+            relations[f"_{planned.id}"] = found[-1].relation
+        shown = [e for e in found if nulls and f"_{e.planned.id}" in compiled.remainder.relations]
+        told = (*notices.left_out(shown), *notices.empty_answers(found, shown))
+        relations |= {f"_{e.planned.id}": e.without_noise() for e in shown}
+        return (self._run(compiled.remainder, relations, deadline, cancel), told), paid
 
     def _fresh(
         self,

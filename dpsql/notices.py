@@ -5,7 +5,7 @@ Texts of the policy, the plan, the ledger's public side and released values only
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from decimal import Decimal
 from typing import Any
@@ -15,9 +15,9 @@ from dpsql.compiler.cautions import rank_errors, unseen_groups
 from dpsql.compiler.cells import MomentOutput, aggregate_name, linear
 from dpsql.compiler.histograms import HistogramOutput
 from dpsql.compiler.plan import PlannedRelease
+from dpsql.estimates import Estimated, derived_error95, possible
 from dpsql.ledger.balance import Balance, read
 from dpsql.ledger.words import plain
-from dpsql.release import derived_error95, possible
 from dpsql.replay.ready import Ready
 from dpsql.replay.recipe import Derived, Recipe
 from dpsql.types import NUMERIC, TEXT, Column, Cost, Relation, Release, Reservation, Value
@@ -99,13 +99,30 @@ def cautions(compiled: Compiled, answer: Relation) -> tuple[str, ...]:
     return (*compiled.cautions, *rank_errors(compiled.releases), *empty)
 
 
-def empty_answers(released: Iterable[tuple[PlannedRelease, Relation]]) -> tuple[str, ...]:
+def left_out(shown: Iterable[Estimated]) -> tuple[str, ...]:
+    """How many values are NULL for being no more than noise. From released values alone."""
+    found: dict[str, None] = {}
+    number = 0
+    for each in shown:
+        for place, aggregate in enumerate(each.planned.aggregation.aggregates):
+            if count := each.count(place):
+                number += count
+                found[_in_groups(aggregate_name(aggregate), count, each.planned, each.relation)] = None
+    if not found:
+        return ()
+    values, stand = ("value is", "stands") if number == 1 else ("values are", "stand")
+    return (
+        f"{number:,} {values} no more than noise, so NULL {stand} there: {', '.join(found)}. SET dpsql.null_noise = off"
+        " shows them. Ask for coarser groups or fewer aggregates, with more epsilon or tighter bounds.",
+    )
+
+
+def empty_answers(released: Collection[Estimated], left_out: Collection[Estimated] = ()) -> tuple[str, ...]:
     """Which answers say nothing: their intervals span all the values that they can have, or, of counts and sums, the
-    errors of most groups are larger than the values. From released values alone.
+    errors of most groups are larger than the values. From released values alone. Those that are left out are told of.
     """
-    all_ = tuple(released)
-    spans = [words for planned, relation in all_ for words in _empty(planned, relation)]
-    drowned = [words for planned, relation in all_ for words in _drowned(planned, relation)]
+    spans = [words for e in released if e not in left_out for words in _empty(e.planned, e.relation)]
+    drowned = [words for e in released for words in _drowned(e.planned, e.relation)]
     kinds = (spans, "the 95 % interval is all that the bounds allow"), (drowned, "the error is larger than the value")
     told = [f"{', '.join(dict.fromkeys(found))}: {why}" for found, why in kinds if found]
     advice = "Ask for coarser groups or fewer aggregates, with more epsilon or tighter bounds."

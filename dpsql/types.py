@@ -255,6 +255,7 @@ class Settings:
 
     `statement_timeout` is in seconds; the policy's own limit stays in force. `error_bars` adds columns. `reuse_error`:
     how many times the error of a fresh measurement an answer derived from stored ones may have; 0 derives none.
+    `null_noise`: NULL stands in place of averages and extremes that are no more than noise.
     `stated`: what a statement says of delta and the privacy unit, to be compared with the policy.
     """
 
@@ -268,6 +269,7 @@ class Settings:
     error_bars: bool = False
     stated: tuple[tuple[str, str], ...] = ()
     reuse_error: Decimal | None = None
+    null_noise: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -97,6 +97,18 @@ class Histogram:
         return self.mechanism.scale / self.choice.rank.denominator / WEIGHT_ONE * log(20 * self.choice.bins.size)
 
     @property
+    def needed_rows(self) -> float:
+        """How many rows a group must have for the choice to tell them from none.
+
+        Of n rows a quantile of rank r is at most max(r, 1 - r) n ranks off whatever is chosen, an extreme n; that MODE
+        chooses what none of them has has less than one chance in 20 where the most frequent has so many (as above).
+        """
+        if self.rank_rows is None:
+            return self.mechanism.scale * log(20 * self.choice.bins.size) / WEIGHT_ONE
+        rank = self.choice.rank
+        return self.rank_rows / float(max(rank, 1 - rank))
+
+    @property
     def shifted_rows(self) -> float:
         """Of an end of an interval: how many rows from the quantile it is looked for."""
         return end_shift(self.mechanism) / self.choice.rank.denominator / WEIGHT_ONE

@@ -51,6 +51,7 @@ def _role(section: RoleSection, name: str, document: Document, problems: Problem
         allowed,
         section.owner,
         section.reuse_error,
+        section.null_noise,
     )
 
 

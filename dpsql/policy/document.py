@@ -223,6 +223,11 @@ class RoleSection(_Section):
             "is derived; users may set less. If absent, 3, and they may set any"
         ),
     )
+    null_noise: bool = Field(
+        True,
+        examples=[False],
+        description="averages and extremes that are no more than noise are NULL; users may set otherwise",
+    )
     tables: list[str] | None = Field(None, examples=["[people]"], description="what it may ask about; all if absent")
     owner: bool = Field(
         False,

@@ -111,7 +111,7 @@ class Role:
     """What its users may ask. Without a budget: nothing. `epsilon` is the price of a statement that names none.
 
     `reuse_error`: the most error of a derived answer, in those of fresh ones; 0 derives none, None leaves it to the
-    user.
+    user. `null_noise`: averages and extremes that are no more than noise are NULL, unless the user sets otherwise.
     """
 
     budget: Budget | None = None
@@ -122,6 +122,7 @@ class Role:
     tables: tuple[str, ...] | None = None
     owner: bool = False
     reuse_error: Decimal | None = None
+    null_noise: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -153,6 +153,11 @@ def _reuse_error(value: str) -> str:
     return "0" if value.strip().lower() in ("0", "off") else _amount(value)
 
 
+def _switch(name: str) -> Check:
+    boolean = _boolean(name)
+    return lambda value: OWN if value.strip().lower() == OWN else boolean(value)
+
+
 def _bound(name: str) -> Callable[[str], str]:
     whole = _whole(name, 1, 2**20)
     return lambda value: OWN if value.strip().lower() == OWN else whole(value)
@@ -197,6 +202,12 @@ def _parameters() -> tuple[Parameter, ...]:
             OWN,
             _reuse_error,
             "Most error of a derived answer, in fresh ones'.",
+        ),
+        Parameter(
+            "dpsql.null_noise",
+            OWN,
+            _switch("dpsql.null_noise"),
+            "Whether averages and extremes that are no more than noise are NULL; the role's own by default.",
         ),
         Parameter("dpsql.notices", "on", boolean("dpsql.notices"), "Whether each answer tells its price."),
         Parameter("statement_timeout", "0", _duration("statement_timeout"), "Longest time for a statement."),
@@ -349,6 +360,7 @@ def for_engine(values: Values) -> Settings:
         max_rows_per_group=_whole_or_own(values["dpsql.max_rows_per_group"]),
         max_error=_decimal(values["dpsql.max_error"]),
         reuse_error=_decimal(values["dpsql.reuse_error"]),
+        null_noise=_switch_or_own(values["dpsql.null_noise"]),
         notices=wants_notices(values),
         statement_timeout=None if timeout == "0" else _seconds(timeout),
         error_bars=values["dpsql.error_bars"] == "on",
@@ -358,6 +370,10 @@ def for_engine(values: Values) -> Settings:
 
 def wants_notices(values: Values) -> bool:
     return values["dpsql.notices"] == "on" and values["client_min_messages"] not in ("warning", "error")
+
+
+def _switch_or_own(text: str) -> bool | None:
+    return None if text == OWN else text == "on"
 
 
 def _whole_or_own(text: str) -> int | None:

@@ -66,8 +66,8 @@ def exact(
 
 
 @contextmanager
-def mini_engine(folder: Path, data: str, tables: str, more: str = "") -> Iterator[Engine]:
-    """An engine over such a database with a ledger, for the analysts ann and bob. `more`: lines of the policy."""
+def mini_engine(folder: Path, data: str, tables: str, more: str = "", role: str = "") -> Iterator[Engine]:
+    """An engine over such a database with a ledger, for ann and bob. `more`: lines of the policy, `role`: keys."""
     file = folder / "mini.duckdb"
     with closing(duckdb.connect(str(file))) as connection:
         connection.execute(data)
@@ -77,7 +77,7 @@ dataset: mini
 backend: duckdb:{file}
 ledger: sqlite:{folder}/mini.ledger
 privacy: {{unit: person, units: 1000, {BOUNDS}, budget: {{epsilon: 10, delta: 1e-6}}}}
-roles: {{analyst: {{budget: {{epsilon: 5, delta: 1e-7}}, epsilon: 1}}}}
+roles: {{analyst: {{budget: {{epsilon: 5, delta: 1e-7}}, epsilon: 1{role}}}}}
 users: {{ann: {{role: analyst}}, bob: {{role: analyst}}}}
 {more}
 tables:

@@ -13,7 +13,8 @@ from compiler_mini import opened
 from dpsql.compiler import Compiled, Terms, compile_statement
 from dpsql.compiler.emit import DUCKDB, emit
 from dpsql.dp.mechanisms import Mechanism
-from dpsql.release import release, released_relation
+from dpsql.estimates import released_relation
+from dpsql.release import release
 from dpsql.remainder import Pool
 from dpsql.types import Reservation
 

@@ -22,7 +22,8 @@ from dpsql.compiler import Compiled, Terms, compile_statement
 from dpsql.compiler.emit import DUCKDB, emit
 from dpsql.dp.mechanisms import Mechanism
 from dpsql.errors import Rejected
-from dpsql.release import release, released_relation
+from dpsql.estimates import released_relation
+from dpsql.release import release
 from dpsql.remainder import Pool
 from dpsql.types import ExactCells, Reservation
 

@@ -22,8 +22,9 @@ from dpsql.compiler.plan import PlannedRelease
 from dpsql.dp.privacy import cost_of
 from dpsql.engine import Engine
 from dpsql.errors import Failed, Rejected
+from dpsql.estimates import released_relation
 from dpsql.ledger.events import events_of
-from dpsql.release import release, released_relation
+from dpsql.release import release
 from dpsql.session.ports import CancelToken
 from dpsql.types import Cost, ExactCells, Release, Reservation, Settings, Value
 

@@ -187,6 +187,39 @@ def test_epsilon_is_the_price(clean: Proxy) -> None:
         assert ask(alice, options)[0][0] == bars[0]
 
 
+NOBODYS = "SELECT age, AVG(score) AS score, COUNT(*) AS n FROM people WHERE age < 60 AND note = 'nobody' GROUP BY age"
+"""Sixty averages of nobody's values: of each the chance to look like something is about 1 in 40."""
+
+
+def test_what_is_no_more_than_noise_is_null(clean: Proxy) -> None:
+    with client(clean) as alice:
+        shown = ask(alice, NOBODYS)
+        assert ask(alice, NOBODYS, binary=True) == shown
+        assert sum(score is None for _, score, _ in shown) > 40
+        alice.execute("SET dpsql.null_noise = off")
+        assert ask(alice, "SHOW dpsql.null_noise") == [("off",)]
+        every = ask(alice, NOBODYS)
+        assert all(isinstance(score, float) for _, score, _ in every)
+        assert [(age, n) for age, _, n in every] == [(age, n) for age, _, n in shown]
+        alice.execute("RESET dpsql.null_noise")
+        assert ask(alice, NOBODYS) == shown
+        with pytest.raises(psycopg.errors.InvalidParameterValue):
+            alice.execute("SET dpsql.null_noise = maybe")
+    with client(clean, options="-c dpsql.null_noise=off") as alice:
+        assert ask(alice, NOBODYS) == every
+
+
+def test_what_is_no_more_than_noise_is_nan_in_pandas(clean: Proxy) -> None:
+    pandas, sqlalchemy = pytest.importorskip("pandas"), pytest.importorskip("sqlalchemy")
+    engine = sqlalchemy.create_engine(
+        "postgresql+psycopg://", creator=lambda: psycopg.connect(clean.dsn()), poolclass=sqlalchemy.pool.NullPool
+    )
+    frame = pandas.read_sql(NOBODYS, engine)
+    assert frame["score"].isna().sum() > 40
+    assert str(frame["n"].dtype) == "int64"
+    engine.dispose()
+
+
 def test_identity_is_the_login_alone(clean: Proxy) -> None:
     with client(clean, application_name="bob", options="-c dpsql.epsilon=0.5") as alice:
         assert ask(alice, "SELECT current_user, session_user") == [("alice", "alice")]

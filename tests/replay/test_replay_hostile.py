@@ -17,7 +17,7 @@ from hostile_cases import Known, World, derived, pairs, statements, worlds
 from scipy.stats import binom
 
 from dpsql.compiler.cells import linear
-from dpsql.release import derived_relation, released_relation
+from dpsql.estimates import released_relation
 from dpsql.replay.recipe import Derived
 
 PAIRS = 150
@@ -102,7 +102,7 @@ def test_errors_of_averages_are_those_announced(tmp_path: Path) -> None:
 
 def _is_inside(random: Random, asked: Known, stored: Known, made: Derived, *, of_all: bool = False) -> bool:
     """Whether a noisy derived interval holds what is measured without noise: of one count or sum, or `of_all`."""
-    told = derived_relation(asked.planned, replace(made, release=stored.noisy)).rows
+    told = released_relation(asked.planned, replace(made, release=stored.noisy)).rows
     right = released_relation(asked.planned, asked.release).rows
     outputs = asked.planned.outputs
     place = random.choice([number for number, output in enumerate(outputs) if of_all or linear(output)])
