@@ -28,6 +28,7 @@ from dpsql.compiler.plan import PlannedRelease, Terms, plan
 from dpsql.compiler.probes import asks_nothing, empty_query
 from dpsql.compiler.problems import detailed
 from dpsql.compiler.public import Remainder, translate
+from dpsql.compiler.rewrite import PublicText, public_text
 from dpsql.compiler.single_units import check_groups
 from dpsql.compiler.split import PENDING, Split, split
 from dpsql.errors import Rejected
@@ -49,7 +50,9 @@ class Compiled:
 
     releases: tuple[PlannedRelease, ...]
     derived: tuple[Remainder, ...]
+    derived_texts: tuple[PublicText, ...]
     remainder: Remainder
+    text: PublicText
     columns: tuple[Column, ...]
     parameter_types: tuple[SqlType, ...]
     public_tables: tuple[str, ...]
@@ -75,7 +78,7 @@ def compile_statement(
     """
 
     def compiled(tree: exp.Query) -> Compiled:
-        return _compiled(tree, schema, terms, tables, parameters, now)
+        return _compiled(text, tree, schema, terms, tables, parameters, now)
 
     try:
         with metered():
@@ -90,6 +93,7 @@ def reads_clock(text: str, schema: Schema) -> bool:
 
 
 def _compiled(
+    text: str,
     asked: exp.Query,
     schema: Schema,
     terms: Terms,
@@ -98,11 +102,13 @@ def _compiled(
     now: datetime | None,
 ) -> Compiled:
     privacy = schema.policy.privacy
+    original = asked.copy()
     zone = ZoneInfo(schema.policy.timezone)
     placeholders = spell_out(asked, parameters)
     literals = tuple(Lit(value, type_) for type_, value in placeholders.scalars)
     tightened = terms.max_groups, terms.max_rows_per_group
     state = Split(schema, tables, literals, *tightened, Numbers(schema), zone, now)
+    state.text = text
     state.inferred.update(placeholders.casts)
     tree = split(asked, state)
     places = [i for i, made in enumerate(state.aggregations) if made is not PENDING]
@@ -113,20 +119,24 @@ def _compiled(
     releases = _ordered({i: replace(p, index=i) for i, p in zip(places, planned, strict=True)}, state)
     remainder = translate(tree, state.relations, schema.policy.timezone)
     public = tuple(name for name in state.relations if name not in {f"_r{i}" for i in places})
+    made = state.made if state.made is not None else tree
     if releases and asks_nothing(asked):
-        columns_only = empty_query([(c.name, c.type) for c in remainder.columns])
+        made = columns_only = empty_query([(c.name, c.type) for c in remainder.columns])
+        made = made.copy()
         remainder, releases = translate(columns_only, {}, schema.policy.timezone), ()
     check_groups(
         ((r, state.single_units.get(r.index)) for r in releases),
         privacy.unit,
-        lambda tree: _compiled(tree, schema, terms, tables, parameters, now),
+        lambda tree: _compiled("", tree, schema, terms, tables, parameters, now),
     )
     return Compiled(
         columns_only=state.columns_only,
         epsilon=terms.epsilon,
         releases=releases,
         derived=tuple(d.remainder for d in state.derived),
+        derived_texts=tuple(d.text for d in state.derived),
         remainder=remainder,
+        text=public_text(text, original, made, schema.policy.views),
         columns=remainder.columns,
         parameter_types=_parameter_types(parameters, placeholders, state),
         public_tables=public,

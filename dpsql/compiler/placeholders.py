@@ -20,6 +20,8 @@ from dpsql.pgwire.text import decode
 from dpsql.types import INTERVAL, TEXT, UNKNOWN, Kind, Parameters, SqlType, Value
 
 MAX_ELEMENTS = 1_000
+SPELLED = "spelled"
+"""Marks a list that was spelled out; its value is what stood behind the comparison's sign."""
 
 Scalars = tuple[tuple[SqlType, Value], ...]
 
@@ -56,7 +58,9 @@ def spell_out(tree: exp.Query, parameters: Parameters) -> Placeholders:
             items = _items(array, padded)
             if isinstance(array, exp.Parameter):
                 stands_for[parameter_index(array)] = count + len(elements)
-            node.replace(_membership(node, count + len(elements), items))
+            made = _membership(node, count + len(elements), items)
+            made.meta[SPELLED] = node.expression.copy()
+            node.replace(made)
             elements += items
     scalars = tuple((type, None if isinstance(value, tuple) else value) for type, value in padded)
     casts = _casts(tree, len(parameters), padded) if count else {}

@@ -36,7 +36,9 @@ def split(tree: exp.Query, state: Split) -> exp.Query:
         if not state.probe or existence_test(tree):
             raise row_level(state.schema, tree)
         state.columns_only = True
-        return empty_query([(f.name, f.expr.type) for f in result.fields])
+        state.made = empty_query([(f.name, f.expr.type) for f in result.fields])
+        return state.made
+    state.made = result.copy()
     return constants(result, state)
 
 

@@ -14,6 +14,7 @@ from dpsql.compiler.bind.scope import Field, Source
 from dpsql.compiler.bind.units import scan
 from dpsql.compiler.parse import name_of, refuse
 from dpsql.compiler.public import translate
+from dpsql.compiler.rewrite import inner_text
 from dpsql.compiler.split.repeats import repeats_of
 from dpsql.compiler.split.sources import renamed
 from dpsql.compiler.split.state import Derived, Names, Split
@@ -89,7 +90,9 @@ def as_source(result: exp.Expr | Source, item: exp.Expr, state: Split) -> Source
         qualifier = name_of(result.args["alias"].this)
         table = state.schema.tables[name_of(result.this)]
         return renamed(scan(table, state.numbers.take(), qualifier, state.schema), result.args["alias"], item)
-    columns = _derive(exp.select("*").from_(result.copy()), state)
+    asked = item.this if isinstance(result, exp.Subquery) and isinstance(item, exp.Subquery) else None
+    tree = exp.select("*").from_(result.copy())
+    columns = _derive(tree, result.this if isinstance(result, exp.Subquery) else tree, asked, state)
     number, index = state.numbers.take(), len(state.derived) - 1
     most = len(result.expressions) if isinstance(result, exp.Values) else _row_limit(result.this)
     cols = tuple(Col(f"t{number}_{i}", c.type, _released_domain(index, i, most)) for i, c in enumerate(columns))
@@ -113,14 +116,18 @@ def _released_domain(index: int, column: int, most: int | None) -> Domain:
     return Domain(released=None if most is None else (index, column, most))
 
 
-def _derive(tree: exp.Query, state: Split) -> tuple[Column, ...]:
-    """Registers a public relation to be computed before the release that reads it."""
+def _derive(tree: exp.Query, bare: exp.Query, asked: exp.Query | None, state: Split) -> tuple[Column, ...]:
+    """Registers a public relation to be computed before the release that reads it.
+
+    `bare`: the query without a name around it. `asked`: the same as it stands in the text.
+    """
+    text = inner_text(state.text, asked, with_clock(bare.copy(), state.now), state.schema.policy.views)
     tree = with_clock(constants(tree, state), state.now)
     remainder = translate(tree, state.relations, state.schema.policy.timezone)
     for column in remainder.columns:
         if column.type.kind in (Kind.JSON, Kind.BYTEA, Kind.INTERVAL, Kind.TIME):
             raise Rejected(f"a column of type {column.type} cannot be joined with private rows")
-    state.derived.append(Derived(remainder))
+    state.derived.append(Derived(remainder, text))
     return remainder.columns
 
 
@@ -130,7 +137,7 @@ def scalar(node: exp.Expr, names: Names, state: Split) -> Expr:
     Equal subqueries are one value, so that a group key with one in it is known again in the SELECT list.
     """
     tree = released_query(node.this, names, state)
-    columns = _derive(tree.copy(), state)
+    columns = _derive(tree.copy(), tree, node.this, state)
     if len(columns) != 1:
         raise refuse("subquery must return only one column", node, sqlstate="42601")
     index = state.derived.index(state.derived[-1])

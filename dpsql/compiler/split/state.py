@@ -20,6 +20,7 @@ from dpsql.compiler.bind.scope import Source
 from dpsql.compiler.cautions import Doubts
 from dpsql.compiler.parse import refuse
 from dpsql.compiler.public import Remainder
+from dpsql.compiler.rewrite import PublicText
 from dpsql.errors import TOO_COMPLEX, Rejected
 from dpsql.policy.schema import Schema
 from dpsql.types import Column, SqlType
@@ -44,6 +45,7 @@ class Derived:
     """A public relation that must be computed before a release can be: a remainder over earlier releases."""
 
     remainder: Remainder
+    text: PublicText
 
 
 class Process(Protocol):
@@ -79,6 +81,8 @@ class Split:
     queries: int = 0
     listed: int = 0
     room: Room = field(default_factory=Room)
+    text: str = ""
+    made: exp.Query | None = None
     process: Process = field(init=False)
 
 
