@@ -24,7 +24,7 @@ from dpsql.compiler.plan import PlannedRelease
 from dpsql.pgwire.values import encoder
 from dpsql.policy.load import parse
 from dpsql.policy.schema import Schema
-from dpsql.types import Column, Interval, Kind, Relation, SqlType, Value
+from dpsql.types import Column, Interval, Kind, Parameters, Relation, SqlType, Value
 
 HERE = Path(__file__).parent
 POLICY = """
@@ -77,8 +77,8 @@ def schema() -> Schema:
         return inspect(backend, parse(POLICY, Path("rewriting.yaml")))
 
 
-def compiled(statement: str, **more: Any) -> Compiled:
-    return compile_statement(statement, schema(), Terms(Decimal(1), Decimal("1e-7"), **more))
+def compiled(statement: str, parameters: Parameters = (), **more: Any) -> Compiled:
+    return compile_statement(statement, schema(), Terms(Decimal(1), Decimal("1e-7"), **more), None, parameters)
 
 
 @contextmanager

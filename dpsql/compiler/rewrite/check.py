@@ -14,14 +14,15 @@ from dpsql.errors import Rejected
 
 
 def says(text: str, tree: exp.Query) -> bool:
+    """Uses the tree up."""
     try:
-        return _spelled(parse(text)) == _spelled(plain(tree.copy()))
+        return _spelled(parse(text)) == _spelled(plain(tree))
     except Rejected:
         return False
 
 
 def _spelled(tree: exp.Expr) -> exp.Expr:
-    made = exp.Paren(this=tree.copy())
+    made = exp.Paren(this=tree)
     for select in list(made.find_all(exp.Select)):
         select.set("expressions", [_named(e) for e in select.expressions])
     for node in list(made.walk()):

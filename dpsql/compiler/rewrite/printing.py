@@ -58,6 +58,6 @@ _WHOLE = (exp.Column, exp.Literal, exp.Func, exp.Paren, exp.Subquery, exp.Null, 
 
 def as_part(tree: exp.Expr) -> str:
     """The same, as a part of other text."""
-    text = printed(tree)
+    text = tree.sql("postgres") if isinstance(tree, exp.Column) else printed(tree)
     is_whole = isinstance(tree, _WHOLE) and not isinstance(tree, exp.Connector | exp.Binary)
     return text if is_whole else f"({text})"
