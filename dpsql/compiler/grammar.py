@@ -28,6 +28,8 @@ _ANON = {
     "ANON_STDDEV_POP": exp.StddevPop,
 }  # fmt: skip
 CLAMPED = "clamped"
+CALLED = "called"
+"""Marks a call by the name that its class does not tell: VAR_SAMP and VARIANCE are one, but two names of columns."""
 
 
 def _clamped_arguments(parser: Any) -> list[exp.Expr]:
@@ -53,6 +55,8 @@ def _call(name: str, arguments: list[exp.Expr]) -> exp.Expr:
     if kind is None or len(plain) != 1 or len(bounds) > 1:
         return exp.Anonymous(this=name, expressions=arguments)
     made = kind(this=plain[0])
+    if name == "VAR_SAMP":
+        made.meta[CALLED] = name.lower()
     if kind is exp.Count:
         made.set("big_int", True)
     if bounds:

@@ -17,7 +17,7 @@ from dpsql.remainder import Pool
 from dpsql.types import Column, Relation
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "golden"))
-from golden_cases import HERE, Case, compiled_case, duckdb_backend, files, schema_of
+from golden_cases import HERE, Case, compiled_case, duckdb_backend, files, schema_of, terms
 
 
 def cases() -> list[Case]:
@@ -60,3 +60,35 @@ def test_same_as_the_remainder(postgres: psycopg.Connection[Any], case: Case) ->
     assert [d.name for d in ours.description or ()] == [c.name for c in theirs.columns]
     assert said(ours.fetchall(), "") == said(theirs.rows, "")
     assert made.text.spliced or made.columns_only or "QUALIFY" in text or "LIMIT 0" in case.sql or "1 <> 1" in case.sql
+
+
+OTHER_TYPES = {
+    "bi: Power BI: a number as text": "varchar is a text in a release",
+    "functions: Bins of seven days": "a release bins dates as timestamps without a zone",
+    "spellings: Exponentials": "a release measures powers of e in double precision",
+}
+"""Where a release's column has another type than Postgres's own: what is announced is the release's."""
+
+
+@pytest.mark.parametrize("case", cases(), ids=lambda case: f"{case.file}: {case.title}")
+def test_names_and_types_of_the_clients_own_text(postgres: psycopg.Connection[Any], case: Case) -> None:
+    made = compiled_case(case, schema_of(case.policy, duckdb_backend()))
+    text = made.text.over({r.index: as_query(r.columns, ()) for r in made.releases})
+    try:
+        own = described(postgres, terms(case)[1])
+    except psycopg.Error as error:
+        pytest.skip(f"no statement of Postgres: {error.sqlstate}")
+    mine = described(postgres, text)
+    assert [name for name, *_ in mine] == [name for name, *_ in own]
+    assert (mine == own) == (f"{case.file}: {case.title}" not in OTHER_TYPES)
+
+
+def described(postgres: psycopg.Connection[Any], text: str) -> list[tuple[object, ...]]:
+    """Names and types, as Postgres plans them: nothing is computed."""
+    wrapped = postgres.pgconn.prepare(b"", text.encode())
+    if wrapped.status != psycopg.pq.ExecStatus.COMMAND_OK:
+        raise psycopg.errors.lookup(
+            str((wrapped.error_field(psycopg.pq.DiagnosticField.SQLSTATE) or b"XX000").decode())
+        )
+    found = postgres.pgconn.describe_prepared(b"")
+    return [(found.fname(at), found.ftype(at), found.fmod(at)) for at in range(found.nfields)]

@@ -21,6 +21,9 @@ TEXTS = {
         f'select "_r0"."a0" /* all */ as n, interval \'-1 days +02:03\' FROM {R0}'
     ),
     "SELECT VARIANCE(i), stddev(i) FROM facts": f'SELECT "_r0"."a0" AS "variance", "_r0"."a1" AS "stddev" FROM {R0}',
+    "SELECT var_samp(i), STDDEV_SAMP(i) FILTER (WHERE ok) FROM facts": (
+        f'SELECT "_r0"."a0" AS "var_samp", "_r0"."a1" AS "stddev_samp" FROM {R0}'
+    ),
     "SELECT kind, COUNT(*) FILTER (WHERE i IS DISTINCT FROM 3) AS n FROM facts GROUP BY 1 HAVING COUNT(*)>2": (
         f'SELECT "_r0"."k0" AS "kind", "_r0"."a0" AS n FROM {R0} WHERE "_r0"."a1">2'
     ),
@@ -96,6 +99,14 @@ def test_over_fills_in_the_relations() -> None:
         text == 'SELECT "_r0"."a0" AS "count", (SELECT "_r1"."a0" AS "sum" FROM (SELECT 2 AS a0) AS "_r1") AS "sum" '
         'FROM (SELECT 1 AS a0) AS "_r0"'
     )
+
+
+@pytest.mark.parametrize(
+    "where", ["""'"<relation 0>" AS '""", """1 AS "<relation 0>\"""", """1 -- "<relation 0>" AS"""]
+)
+def test_no_text_holds_the_mark_of_a_relation(where: str) -> None:
+    with pytest.raises(Rejected, match="stands for released rows"):
+        compiled(f"SELECT COUNT(*), {where}\nFROM facts")
 
 
 def test_clauses_and_lists() -> None:

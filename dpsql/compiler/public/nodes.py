@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from dpsql.compiler.grammar import CALLED
 from dpsql.compiler.public.refuse import only
 
 _NODES: dict[type[exp.Expr], tuple[str, tuple[str, ...]]] = {
@@ -181,6 +182,8 @@ def trim_name(node: exp.Expr) -> str:
 def function_name(node: exp.Expr) -> str:
     """The name of an output column that is this call; empty if it is none."""
     length = written_length(node)
+    if CALLED in node.meta:
+        return str(node.meta[CALLED])
     if isinstance(node, exp.Anonymous):
         return str(node.this).lower()
     if isinstance(node, _OPERATORS) and length is None:

@@ -23,6 +23,8 @@ from dpsql.errors import NOT_SUPPORTED, Rejected
 __all__ = ["PublicText", "inner_text", "public_text"]
 
 _RELEASE = re.compile(r"_r([0-9]+)")
+_MARK = '"<relation '
+"""What is replaced later, wherever it stands: so it must not stand in a literal or a comment of the client's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +36,7 @@ class PublicText:
     spliced: bool
 
     def over(self, sources: Mapping[int, str]) -> str:
-        """The text over queries that give the releases' rows."""
+        """The text over queries that give the releases' rows. No text of a client's holds the marks: see `_MARK`."""
         text = self.text
         for number in self.relations:
             text = text.replace(f'"<relation {number}>" AS ', f"({sources[number]}) AS ")
@@ -44,6 +46,8 @@ class PublicText:
 def public_text(text: str, asked: exp.Query, made: exp.Query, views: Mapping[str, str]) -> PublicText:
     """`made` is what `split` made of the tree `asked` of `text`. Raises Rejected."""
     tree = gathered(made.copy())
+    if _MARK in text:
+        raise Rejected(f"The text holds {_MARK}, which stands for released rows here.", sqlstate=NOT_SUPPORTED)
     try:
         found = placed(text)
         return _checked(Writer(found, views).query(asked, tree, found.whole, {}), tree, made)
