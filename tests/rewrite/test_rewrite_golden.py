@@ -51,11 +51,16 @@ def test_same_as_the_remainder(postgres: psycopg.Connection[Any], case: Case) ->
         pytest.fail(str(error))
     rows = made_up(made)
     pool = Pool(public(case, postgres))
+    inputs = {f"_r{n}": r for n, r in rows.items()}
+    queries = {n: as_query(r.columns, r.rows) for n, r in rows.items()}
     try:
-        theirs = pool.run(made.remainder, {f"_r{n}": r for n, r in rows.items()}, 10)
+        theirs = pool.run(made.remainder, inputs, 10)
+        for inner, inner_text in zip(made.derived, made.derived_texts, strict=True):
+            found = postgres.execute(inner_text.over(queries).encode()).fetchall()
+            assert said(found, "") == said(pool.run(inner, inputs, 10).rows, "")
     finally:
         pool.close()
-    text = made.text.over({n: as_query(r.columns, r.rows) for n, r in rows.items()})
+    text = made.text.over(queries)
     ours = postgres.execute(text.encode())
     assert [d.name for d in ours.description or ()] == [c.name for c in theirs.columns]
     assert said(ours.fetchall(), "") == said(theirs.rows, "")

@@ -89,6 +89,10 @@ def test_inner_queries_are_the_clients_text_too() -> None:
         "SELECT region, COUNT(*) FROM facts JOIN (SELECT  k0, region FROM r2) AS r ON kind = k0 GROUP BY 1"
     )
     assert [d.text for d in joined.derived_texts] == ["SELECT  k0, region FROM r2"]
+    named = compiled("WITH r AS (SELECT  k0 FROM r2) SELECT COUNT(*) FROM facts JOIN r ON kind = k0")
+    assert [d.text for d in named.derived_texts] == ["SELECT  k0 FROM r2"]
+    member = compiled("SELECT COUNT(*) FROM facts WHERE kind IN (SELECT  k0 FROM r2 WHERE  region < 'x')")
+    assert [d.text for d in member.derived_texts] == ["SELECT  k0 FROM r2 WHERE  region < 'x'"]
 
 
 def test_over_fills_in_the_relations() -> None:

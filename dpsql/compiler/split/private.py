@@ -209,7 +209,7 @@ def _inner_rows(query: exp.Expr, outer: Source, names: Names, state: Split) -> t
     if isinstance(result, Source):
         return separated(result)
     item = exp.Subquery(this=result, alias=exp.TableAlias(this=exp.to_identifier("q")))
-    return as_source(item, query, state), ()
+    return as_source(item, query, names, state), ()
 
 
 MAX_COLUMN = 1000

@@ -132,7 +132,7 @@ def _select(
     results = [result for result in found if result is not None]
     if not any(isinstance(result, Source) for result in results) and not _reads(outer, select, results, state):
         return _public_select(select, results, names, state)
-    sources = [as_source(r, item, state) for r, item in zip(results, items, strict=True)]
+    sources = [as_source(r, item, names, state) for r, item in zip(results, items, strict=True)]
     outside = None if has_aggregates(select) else outer
     return private_select(select, sources, joins, names, state, top=top, outer=outside)
 
@@ -142,7 +142,7 @@ def _reads(outer: Source | None, select: exp.Select, items: list[exp.Expr | Sour
     tables = [item for item in items if isinstance(item, exp.Table)]
     if outer is None or not tables or len(tables) < len(items) or has_aggregates(select):
         return False
-    own = [f for item in tables for f in as_source(item, item, state).fields]
+    own = [f for item in tables for f in as_source(item, item, {}, state).fields]
     names, qualifiers = {f.name for f in own}, {f.qualifier for f in own}
     outside, beside = {f.name for f in outer.fields}, {f.qualifier for f in outer.fields} - qualifiers
     read = [(name_of(c.this), name_of(c.args.get("table"))) for c in select.find_all(exp.Column)]

@@ -82,7 +82,7 @@ def _correlated(node: exp.Expr, error: Rejected) -> Rejected | None:
     )
 
 
-def as_source(result: exp.Expr | Source, item: exp.Expr, state: Split) -> Source:
+def as_source(result: exp.Expr | Source, item: exp.Expr, names: Names, state: Split) -> Source:
     """A public FROM item that is joined with private rows: a public table, or a relation computed before."""
     if isinstance(result, Source):
         return result
@@ -90,7 +90,7 @@ def as_source(result: exp.Expr | Source, item: exp.Expr, state: Split) -> Source
         qualifier = name_of(result.args["alias"].this)
         table = state.schema.tables[name_of(result.this)]
         return renamed(scan(table, state.numbers.take(), qualifier, state.schema), result.args["alias"], item)
-    asked = item.this if isinstance(result, exp.Subquery) and isinstance(item, exp.Subquery) else None
+    asked = _asked(item, names) if isinstance(result, exp.Subquery) else None
     tree = exp.select("*").from_(result.copy())
     columns = _derive(tree, result.this if isinstance(result, exp.Subquery) else tree, asked, state)
     number, index = state.numbers.take(), len(state.derived) - 1
@@ -100,6 +100,13 @@ def as_source(result: exp.Expr | Source, item: exp.Expr, state: Split) -> Source
     qualifier = name_of(alias.this) if alias is not None else ""
     fields = tuple(Field(qualifier, c.name, col) for c, col in zip(columns, cols, strict=True))
     return Source(Rows(index, cols, repeats_of(result, state, len(cols))), fields, private=False)
+
+
+def _asked(item: exp.Expr, names: Names) -> exp.Query | None:
+    """The query of a FROM item as it stands in the text."""
+    if isinstance(item, exp.Table) and not item.args.get("db") and name_of(item.this) in names:
+        return names[name_of(item.this)].query
+    return item.this if isinstance(item, exp.Subquery) and isinstance(item.this, exp.Query) else None
 
 
 def _row_limit(tree: exp.Expr) -> int | None:
