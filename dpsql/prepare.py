@@ -1,7 +1,8 @@
 """A statement's text made ready to be asked: compiled, with its backend's queries and what the ledger is asked for.
 
-Decides what is compiled once however often it is asked, and where errors are counted from. Nothing here looks at data
-or the ledger: what a statement costs and whether it is accepted hang on its text, the policy and the session alone.
+Decides what is compiled once however often it is asked, that nothing is asked without a certificate, and where errors
+are counted from. Nothing here looks at data or the ledger: what a statement costs and whether it is accepted hang on
+its text, the policy and the session alone.
 """
 
 from __future__ import annotations
@@ -15,20 +16,22 @@ from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
 from dpsql.asking import asker_of, reuse_error_of, terms_of
-from dpsql.compiler import Terms, compile_statement, reads_clock
+from dpsql.certify import Certificate, Unproven
+from dpsql.certify.check import certify
+from dpsql.compiler import Compiled, Terms, compile_statement, reads_clock
 from dpsql.compiler.clock import hour_of
 from dpsql.compiler.emit import Dialect, emit, emit_histogram
 from dpsql.compiler.fuel import metered
 from dpsql.compiler.plan import PlannedRelease
 from dpsql.compiler.problems import detailed
 from dpsql.compiler.tokens import TokenKind, scan
-from dpsql.errors import TOO_COMPLEX, Rejected
+from dpsql.errors import TOO_COMPLEX, Failed, Rejected
 from dpsql.policy.schema import Schema
 from dpsql.remainder import Pool
 from dpsql.replay.ready import Ready, Reuse, Surroundings
 from dpsql.trial import tried
 from dpsql.turns import ENDLESS, Cancel, Patience, Turns
-from dpsql.types import Parameters, Relation, Settings
+from dpsql.types import Cost, Parameters, Relation, Settings
 
 _KEPT = 512
 _TURNS = Turns(2)
@@ -122,16 +125,30 @@ class Preparer:
     def _compile(self, asked: _Asked) -> Ready:
         visible = None if asked.tables is None else frozenset(asked.tables)
         compiled = compile_statement(asked.text, self._schema, asked.terms, visible, asked.parameters, asked.now)
+        certificates = certified(compiled, self._schema)
         queries = {planned.id: self.queries(planned, {}) for planned in compiled.releases}
         tried(compiled, self._pool)
         inner = {planned.id for planned in compiled.releases if planned.aggregation.depends_on}
-        return self._surroundings.ready(compiled, asked.reuse, {i: q for i, q in queries.items() if i not in inner})
+        complete = {i: q for i, q in queries.items() if i not in inner}
+        return self._surroundings.ready(compiled, certificates, asked.reuse, complete)
 
     def queries(self, planned: PlannedRelease, derived: Mapping[int, Relation | None]) -> tuple[str, ...]:
         """The backend's queries: cells (if any), then histograms. Made once before anything is reserved, as a check."""
         dialect = self._dialect
         cells = (emit(planned, dialect, derived),) if planned.has_cells else ()
         return (*cells, *(emit_histogram(planned, h, dialect, derived) for h in planned.histograms))
+
+
+def certified(compiled: Compiled, schema: Schema) -> Mapping[str, Certificate]:
+    """The certificate of each release. Raises Failed, before anything is debited, where one cannot be derived."""
+    found = {planned.id: certify(planned, schema) for planned in compiled.releases}
+    proven = {name: each for name, each in found.items() if isinstance(each, Certificate)}
+    gaps = [f"{each.release}: {each.reason}" for each in found.values() if isinstance(each, Unproven)]
+    if gaps:
+        raise Failed(f"no certificate, nothing is debited: {'; '.join(gaps)}")
+    if sum((each.price for each in proven.values()), Cost()) != compiled.cost:
+        raise Failed("the statement's price is not that of its certificates")
+    return proven
 
 
 def require_given(ready: Ready, text: str, offset: int, parameters: Parameters) -> None:

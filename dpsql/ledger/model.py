@@ -13,6 +13,7 @@ from decimal import Decimal
 from enum import Enum, unique
 from typing import TYPE_CHECKING, Protocol
 
+from dpsql.certify.certificate import Certificate
 from dpsql.dp.accounting import Limits
 from dpsql.dp.privacy import Event
 from dpsql.errors import BUDGET_EXHAUSTED, CANCELLED, INTERNAL, Rejected
@@ -62,20 +63,25 @@ class BudgetExhausted(Rejected):
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """A release that a statement needs: the key of its measurement, and what it costs if it is made anew.
+    """A release that a statement needs: the key of its measurement, and proof of what it costs if it is made anew.
 
-    `events`: the same cost as privacy events, one for each noisy vector and key selection, for reports. `after`: the
-    keys of those asks of the same statement whose releases it reads. It is answered from the store only by what was
-    made of the very releases that these are answered by: the ledger keeps it under `key_after` these. `kin`: from which
-    stored releases it may be derived; None for from none. `room`: bytes that its record may take on the disk.
+    Its price is what is debited: nothing can be asked for without a certificate. `events`: the same cost as privacy
+    events, one for each noisy vector and key selection, for reports. `after`: the keys of those asks of the same
+    statement whose releases it reads. It is answered from the store only by what was made of the very releases that
+    these are answered by: the ledger keeps it under `key_after` these. `kin`: from which stored releases it may be
+    derived; None for from none. `room`: bytes that its record may take on the disk.
     """
 
     key: str
-    cost: Cost
+    certificate: Certificate
     events: tuple[Event, ...] = ()
     after: tuple[str, ...] = ()
     kin: Kin | None = field(default=None, compare=False)
     room: int = field(default=LEAST, compare=False)
+
+    @property
+    def cost(self) -> Cost:
+        return self.certificate.price
 
 
 @unique

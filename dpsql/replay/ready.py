@@ -16,6 +16,7 @@ from decimal import Decimal
 from functools import lru_cache
 from hashlib import sha256
 
+from dpsql.certify import Certificate
 from dpsql.compiler import Compiled, explain
 from dpsql.compiler.algebra import Scan
 from dpsql.compiler.plan import PlannedRelease
@@ -86,15 +87,22 @@ class Surroundings:
         public = [self._print(name, False) for name in made.relations if name not in released]
         return (index, made.sql, public) if public else (index, made.sql)
 
-    def ready(self, compiled: Compiled, reuse: Reuse, queries: Mapping[str, tuple[str, ...]]) -> Ready:
-        """The statement, ready to be asked."""
+    def ready(
+        self,
+        compiled: Compiled,
+        certificates: Mapping[str, Certificate],
+        reuse: Reuse,
+        queries: Mapping[str, tuple[str, ...]],
+    ) -> Ready:
+        """The statement, ready to be asked. `certificates`: of all its releases, by their ids."""
         keys, shapes = self.keys(compiled), self._shapes(compiled)
         paid = [planned for planned in compiled.releases if not planned.free]
         asked = {planned.id for planned in paid}
         asks = []
         for p in paid:
             after = tuple(keys[name] for name in explain.depends_on(p, compiled) if name in asked)
-            asks.append(Ask(keys[p.id], p.cost, events_of(p), after, _kin(p, shapes.get(p.id), reuse), _room(p)))
+            kin = _kin(p, shapes.get(p.id), reuse)
+            asks.append(Ask(keys[p.id], certificates[p.id], events_of(p), after, kin, _room(p)))
         return Ready(compiled, tuple(asks), shapes, queries)
 
     def _shapes(self, compiled: Compiled) -> dict[str, Shape]:

@@ -11,9 +11,10 @@ from pathlib import Path
 
 import ledger_cases
 from ledger_cases import AMPLE, COST, made, release
+from ledger_paid import paid
 
 from dpsql.dp.accounting import Limits
-from dpsql.ledger import Ask, BudgetExhausted, Calendar, Ledger
+from dpsql.ledger import BudgetExhausted, Calendar, Ledger
 from dpsql.ledger.books import Books, digest, extend, to_bytes
 from dpsql.ledger.chain import draft, to_row
 from dpsql.ledger.durable import CHECKPOINT_EVERY
@@ -75,7 +76,7 @@ def seconds_of_checks(ledger: Ledger, times: int = 200) -> list[float]:
         key = f"{3 + 2 * number:064x}" if number % 2 else f"new {number}"
         start = time.perf_counter()
         with suppress(BudgetExhausted):
-            ledger.reserve(f"user {(3 + 2 * number) % USERS}", [Ask(key, COST)], NONE_LEFT, AMPLE, "s", calendar=MONTH)
+            ledger.reserve(f"user {(3 + 2 * number) % USERS}", [paid(key, COST)], NONE_LEFT, AMPLE, "s", calendar=MONTH)
         found.append(time.perf_counter() - start)
     return sorted(found)
 

@@ -19,10 +19,11 @@ from pathlib import Path
 from typing import Final
 
 import psycopg
+from ledger_paid import paid
 
 from dpsql.dp.accounting import Limits
 from dpsql.errors import Failed
-from dpsql.ledger import Ask, BudgetExhausted, Ledger, LedgerError, init_ledger, open_ledger
+from dpsql.ledger import BudgetExhausted, Ledger, LedgerError, init_ledger, open_ledger
 from dpsql.ledger.durable import DurableLedger
 from dpsql.ledger.places import Places
 from dpsql.ledger.sqlite import SqliteStore
@@ -72,14 +73,14 @@ def release(key: str) -> Release:
 
 
 def debit(ledger: Ledger, user: str, key: str, cost: Cost = COST) -> Reservation:
-    (reservation,) = ledger.reserve(user, [Ask(key, cost)], AMPLE, AMPLE, f"statement {key}")
+    (reservation,) = ledger.reserve(user, [paid(key, cost)], AMPLE, AMPLE, f"statement {key}")
     assert isinstance(reservation, Reservation)
     return reservation
 
 
 def answer(ledger: Ledger, user: str, key: str, cost: Cost = COST) -> Release:
     """A release made or replayed, as the engine does it."""
-    (result,) = ledger.reserve(user, [Ask(key, cost)], AMPLE, AMPLE, f"statement {key}")
+    (result,) = ledger.reserve(user, [paid(key, cost)], AMPLE, AMPLE, f"statement {key}")
     if isinstance(result, Reservation):
         ledger.record(result, release(key))
         return release(key)
@@ -170,7 +171,7 @@ def _compete(ledger: Ledger, whose: str, user: str, threads: str, asks: str, lim
         for index in range(int(asks)):
             key = f"{os.getpid()} {number} {index}"
             try:
-                ledger.reserve(user, [Ask(key, COST)], user_limits, dataset_limits, "race")
+                ledger.reserve(user, [paid(key, COST)], user_limits, dataset_limits, "race")
                 done.append(1)
             except BudgetExhausted:
                 pass

@@ -10,13 +10,14 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 from ledger_cases import answer, debit
+from ledger_paid import paid
 from test_ledger_commands import priced, told, written
 
 from dpsql.commands.audit import audit
 from dpsql.commands.ledger import ledger as ledger_command
 from dpsql.dp.accounting import Limits
 from dpsql.errors import Rejected
-from dpsql.ledger import Ask, LedgerError, open_ledger
+from dpsql.ledger import LedgerError, open_ledger
 from dpsql.policy.load import load
 from dpsql.types import Cost
 
@@ -101,7 +102,7 @@ def test_pure_prices_are_epsilons_themselves(tmp_path: Path) -> None:
     told(ledger_command, "init", path)
     with closing(open_ledger(load(path).ledger, "flights")) as ledger:
         ample = Limits(10**18, None, 0)
-        ledger.reserve("alice", [Ask("key", Cost(epsilon=5 * 10**14))], ample, ample, "statement")
+        ledger.reserve("alice", [paid("key", Cost(epsilon=5 * 10**14))], ample, ample, "statement")
     assert (lines(path)[1]["epsilon"], lines(path)[1]["price"]) == ("0.5", "epsilon 0.5")
 
 

@@ -14,13 +14,14 @@ import pytest
 from click import Group
 from click.testing import CliRunner
 from ledger_cases import AMPLE, answer, debit, made_in_postgres
+from ledger_paid import paid
 
 from dpsql.commands.budget import budget
 from dpsql.commands.ledger import ledger
 from dpsql.dp.accounting import Limits, fits, rho_from_epsilon
 from dpsql.dp.privacy import UNITS
 from dpsql.errors import Rejected
-from dpsql.ledger import Ask, BudgetExhausted, LedgerError, Spending, open_ledger
+from dpsql.ledger import BudgetExhausted, LedgerError, Spending, open_ledger
 from dpsql.ledger.balance import dataset_balance, in_epsilon, user_balance
 from dpsql.ledger.views import system_relations
 from dpsql.ledger.words import plain, rounded_down, rounded_up
@@ -100,7 +101,7 @@ def test_one_epsilon_wherever_it_is_told(accounting: str, tmp_path: Path) -> Non
     for user in ("alice", "role team"):
         for number, cost in enumerate(costs):
             limits = {"zcdp": AMPLE, "pure": Limits(10**20, None, 10**12)}[accounting]
-            opened.reserve(user, [Ask(f"{user} {number}", cost)], limits, limits, "statement")
+            opened.reserve(user, [paid(f"{user} {number}", cost)], limits, limits, "statement")
     spent = {row[0]: cast(Decimal, row[5]) for row in system_relations(policy, opened, "olga")["dpsql.budget"]().rows}
     last = system_relations(policy, opened, "olga")["dpsql.ledger"]().rows[-1]
     opened.close()

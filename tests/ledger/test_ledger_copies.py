@@ -14,13 +14,13 @@ import pytest
 from click.testing import CliRunner
 from dp_accounting.pld import PLDAccountant
 from ledger_cases import AMPLE, COST, DATASET, answer, debit, filled, made, release
+from ledger_paid import paid
 from test_ledger_commands import told, written
 
 from dpsql.commands.audit import audit
 from dpsql.commands.ledger import ledger as ledger_command
 from dpsql.dp.privacy import ChoiceEvent, DeltaEvent, PureEvent, ZcdpEvent
 from dpsql.ledger import (
-    Ask,
     Kind,
     LedgerError,
     anchor_of,
@@ -195,9 +195,9 @@ def test_export_in_dp_accountings_terms(tmp_path: Path) -> None:
     gaussian, laplace, keys = ZcdpEvent(Fraction(1, 200)), PureEvent(Fraction(1, 10)), DeltaEvent(Fraction(1, 10**9))
     cost = Cost(epsilon=10**14, rho=10**13, delta=10**6)
     chosen = ChoiceEvent(Fraction(1, 20))
-    (reservation,) = ledger.reserve("alice", [Ask("key", cost, (gaussian, laplace, keys, chosen))], AMPLE, AMPLE, "s")
+    (reservation,) = ledger.reserve("alice", [paid("key", cost, (gaussian, laplace, keys, chosen))], AMPLE, AMPLE, "s")
     ledger.record(reservation, release("key"))  # type: ignore[arg-type]
-    ledger.reserve("bob", [Ask("key", cost)], AMPLE, AMPLE, "s")
+    ledger.reserve("bob", [paid("key", cost)], AMPLE, AMPLE, "s")
     ledger.close()
     lines = [
         json.loads(line)

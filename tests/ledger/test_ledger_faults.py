@@ -21,10 +21,10 @@ from pathlib import Path
 import psycopg
 import pytest
 from ledger_cases import AMPLE, COST, DATASET, answer, debit, edit, filled, made, made_in_postgres, release
+from ledger_paid import paid
 
 from dpsql.errors import Failed
 from dpsql.ledger import (
-    Ask,
     InFlight,
     Ledger,
     LedgerError,
@@ -149,7 +149,7 @@ def test_a_server_that_ends_what_takes_long(setting: str, postgres_uri: str) -> 
                 store._connection.execute("SELECT pg_sleep(1)")
 
         def ask() -> object:
-            return ledger.reserve("alice", [Ask("slow", COST)], AMPLE, AMPLE, "s", terms=slow)
+            return ledger.reserve("alice", [paid("slow", COST)], AMPLE, AMPLE, "s", terms=slow)
 
         assert refused(ask)
     assert answer(ledger, "alice", "after") == release("after")
@@ -207,7 +207,7 @@ def large(key: str) -> Release:
 
 
 def ask_large(ledger: Ledger, user: str, key: str) -> None:
-    (made,) = ledger.reserve(user, [Ask(key, COST, room=LARGE * 60 + 2**16)], AMPLE, AMPLE, "statement")
+    (made,) = ledger.reserve(user, [paid(key, COST, room=LARGE * 60 + 2**16)], AMPLE, AMPLE, "statement")
     ledger.record(made, large(key))  # type: ignore[arg-type]
 
 
@@ -217,7 +217,7 @@ def test_a_disk_that_is_full_between_debit_and_record(made_of: Callable[[str], R
     url = made(disk)
     ledger = open_ledger(url, DATASET)
     grants = ledger.reserve(
-        "alice", [Ask(f"key {n}", COST, room=LARGE * 60 + 2**16) for n in range(4)], AMPLE, AMPLE, "statement"
+        "alice", [paid(f"key {n}", COST, room=LARGE * 60 + 2**16) for n in range(4)], AMPLE, AMPLE, "statement"
     )
     filler = fill(disk)
     for grant in grants:
@@ -282,7 +282,7 @@ class Clocks:
 
 def waits(ledger: Ledger) -> bool:
     try:
-        ledger.reserve("bob", [Ask("key", COST)], AMPLE, AMPLE, "s", patient=True)
+        ledger.reserve("bob", [paid("key", COST)], AMPLE, AMPLE, "s", patient=True)
     except InFlight:
         return True
     return False

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from ledger_cases import AMPLE, made
+from ledger_paid import paid
 from test_ledger_commands import told, written
 
 from dpsql.commands.budget import budget
@@ -17,7 +18,7 @@ from dpsql.commands.ledger import ledger as ledger_command
 from dpsql.dp.accounting import Limits, fits, limits, rho_from_epsilon
 from dpsql.dp.comparison import figures
 from dpsql.dp.privacy import UNITS, PureEvent, ZcdpEvent
-from dpsql.ledger import Ask, Calendar, open_ledger
+from dpsql.ledger import Calendar, open_ledger
 from dpsql.ledger.balance import _left, dataset_balance, fitting
 from dpsql.policy.load import load
 from dpsql.types import Cost
@@ -68,9 +69,9 @@ def test_events_and_the_last_statement(tmp_path: Path) -> None:
     assert ledger.last_statement("alice") == Cost()
     gaussian, laplace = ZcdpEvent(Fraction(5, 10**5)), PureEvent(Fraction(1, 10))
     for number in range(3):
-        asks = [Ask(f"{number} {part}", Cost(10**14, 10**13, 0), (gaussian, laplace)) for part in range(2)]
+        asks = [paid(f"{number} {part}", Cost(10**14, 10**13, 0), (gaussian, laplace)) for part in range(2)]
         ledger.reserve("alice", asks, AMPLE, AMPLE, f"statement {number}")
-    ledger.reserve("bob", [Ask("without events", Cost(0, 7, 1))], AMPLE, AMPLE, "s")
+    ledger.reserve("bob", [paid("without events", Cost(0, 7, 1))], AMPLE, AMPLE, "s")
     assert ledger.events("alice", Calendar("day", "UTC")) == {("gaussian", 5 * 10**10): 6, ("laplace", 10**14): 6}
     assert ledger.events()["gaussian", 7] == ledger.events("bob")["delta", 1] == 1
     assert ledger.last_statement("alice") == Cost(2 * 10**14, 2 * 10**13, 0)
@@ -114,7 +115,7 @@ def test_budget_show(tmp_path: Path) -> None:
     told(ledger_command, "init", path)
     ledger = open_ledger(load(path).ledger, "flights")
     for number in range(10):
-        ask = Ask(str(number), COUNT_OF_100, (ZcdpEvent(Fraction(5, 10**5)),))
+        ask = paid(str(number), COUNT_OF_100, (ZcdpEvent(Fraction(5, 10**5)),))
         ledger.reserve("alice", [ask], AMPLE, AMPLE, str(number))
     ledger.close()
     shown = told(budget, "show", path, "--user", "alice")

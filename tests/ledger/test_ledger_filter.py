@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 from ledger_cases import AMPLE, COST, DATASET, answer, debit, made, made_in_postgres, release
+from ledger_paid import paid
 
 from dpsql.dp.accounting import Limits, limits
 from dpsql.errors import BUDGET_EXHAUSTED, Failed
-from dpsql.ledger import Ask, BudgetExhausted, Kind, Ledger, Source, account_of, open_ledger
+from dpsql.ledger import BudgetExhausted, Kind, Ledger, Source, account_of, open_ledger
 from dpsql.types import Cost, Release, Reservation
 
 CHEAPER = Cost(COST.epsilon, COST.rho - 1, COST.delta)
@@ -40,20 +41,20 @@ def rho(times: int) -> Limits:
 def test_a_repeat_is_free(ledger: Ledger) -> None:
     assert answer(ledger, "alice", "key") == release("key")
     head = ledger.head()
-    assert ledger.reserve("alice", [Ask("key", COST)], rho(1), rho(1), "again") == (release("key"),)
-    assert ledger.reserve("alice", [Ask("key", COST)], rho(0), rho(0), "budget shrunk") == (release("key"),)
+    assert ledger.reserve("alice", [paid("key", COST)], rho(1), rho(1), "again") == (release("key"),)
+    assert ledger.reserve("alice", [paid("key", COST)], rho(0), rho(0), "budget shrunk") == (release("key"),)
     assert ledger.spent("alice") == ledger.dataset_spent() == COST
     assert ledger.head() == head
 
 
 def test_a_first_view_debits_the_viewer_alone(ledger: Ledger) -> None:
     answer(ledger, "alice", "key")
-    assert ledger.reserve("bob", [Ask("key", COST)], rho(1), rho(1), "s") == (release("key"),)
+    assert ledger.reserve("bob", [paid("key", COST)], rho(1), rho(1), "s") == (release("key"),)
     assert (ledger.spent("bob"), ledger.dataset_spent()) == (COST, COST)
-    assert ledger.reserve("bob", [Ask("key", COST)], rho(1), rho(1), "s") == (release("key"),)
+    assert ledger.reserve("bob", [paid("key", COST)], rho(1), rho(1), "s") == (release("key"),)
     assert ledger.spent("bob") == COST
     with pytest.raises(BudgetExhausted) as caught:
-        ledger.reserve("carol", [Ask("key", COST)], rho(0), rho(9), "s")
+        ledger.reserve("carol", [paid("key", COST)], rho(0), rho(9), "s")
     assert caught.value.whose == "user"
 
 
@@ -81,27 +82,27 @@ def test_never_dearer_than_asked(cheaper: Cost, ledger: Ledger) -> None:
 
 def test_shared_replay(ledger: Ledger) -> None:
     answer(ledger, "alice", "key", COST)
-    assert ledger.reserve("bob", [Ask("key", CHEAPER)], rho(0), rho(0), "s", shared=True) == (release("key"),)
+    assert ledger.reserve("bob", [paid("key", CHEAPER)], rho(0), rho(0), "s", shared=True) == (release("key"),)
     assert ledger.spent("bob") == Cost()
 
 
 def test_one_debit_for_equal_keys(ledger: Ledger) -> None:
     first, second, other = ledger.reserve(
-        "alice", [Ask("key", COST), Ask("key", COST), Ask("other", COST)], rho(2), rho(2), "s"
+        "alice", [paid("key", COST), paid("key", COST), paid("other", COST)], rho(2), rho(2), "s"
     )
     assert first is second
     assert isinstance(first, Reservation)
     assert isinstance(other, Reservation)
     assert ledger.dataset_spent().rho == 2 * COST.rho
     ledger.record(first, release("key"))
-    assert ledger.reserve("bob", [Ask("key", COST)] * 3, rho(1), rho(9), "s") == (release("key"),) * 3
+    assert ledger.reserve("bob", [paid("key", COST)] * 3, rho(1), rho(9), "s") == (release("key"),) * 3
     assert ledger.spent("bob") == COST
 
 
 def test_all_or_nothing(ledger: Ledger) -> None:
     answer(ledger, "alice", "kept")
     head = ledger.head()
-    asks = [Ask("kept", COST), Ask("one", COST), Ask("two", COST)]
+    asks = [paid("kept", COST), paid("one", COST), paid("two", COST)]
     for user_limits, dataset_limits, whose in ((rho(2), rho(9), "user"), (rho(9), rho(2), "dataset")):
         with pytest.raises(BudgetExhausted) as caught:
             ledger.reserve("bob", asks, user_limits, dataset_limits, "s")
@@ -114,7 +115,7 @@ def test_all_or_nothing(ledger: Ledger) -> None:
 def test_the_refusal_tells_the_amounts(ledger: Ledger) -> None:
     debit(ledger, "alice", "key")
     with pytest.raises(BudgetExhausted) as caught:
-        ledger.reserve("alice", [Ask("other", COST)], Limits(None, 150 * 10**12, 20), AMPLE, "s")
+        ledger.reserve("alice", [paid("other", COST)], Limits(None, 150 * 10**12, 20), AMPLE, "s")
     assert caught.value.sqlstate == BUDGET_EXHAUSTED
     assert caught.value.message == (
         "Your budget does not allow this statement: rho 0.1 asked, 0.1 of 0.15 spent, 0.05 left; "
@@ -126,33 +127,33 @@ def test_ten_times_a_tenth_fit_in_one(ledger: Ledger) -> None:
     most = limits("pure", Decimal(1), Decimal("1e-6"), Decimal("0.5"))
     tenth, least = Cost(10**14, 1, 0), Cost(10**6, 1, 0)
     for number in range(10):
-        ledger.reserve("alice", [Ask(str(number), tenth)], most, most, "s")
+        ledger.reserve("alice", [paid(str(number), tenth)], most, most, "s")
     with pytest.raises(BudgetExhausted):
-        ledger.reserve("alice", [Ask("least", least)], most, most, "s")
+        ledger.reserve("alice", [paid("least", least)], most, most, "s")
 
 
 def test_delta_is_a_limit_of_its_own(ledger: Ledger) -> None:
     tight = Limits(None, 10**20, COST.delta)
-    ledger.reserve("alice", [Ask("one", COST)], tight, tight, "s")
+    ledger.reserve("alice", [paid("one", COST)], tight, tight, "s")
     with pytest.raises(BudgetExhausted, match="delta"):
-        ledger.reserve("alice", [Ask("two", COST)], tight, tight, "s")
+        ledger.reserve("alice", [paid("two", COST)], tight, tight, "s")
 
 
 def test_the_dataset_binds_colluders(ledger: Ledger) -> None:
     for user in ("alice", "bob", "carol"):
-        ledger.reserve(user, [Ask(user, COST)], rho(1), rho(3), "s")
+        ledger.reserve(user, [paid(user, COST)], rho(1), rho(3), "s")
     with pytest.raises(BudgetExhausted, match="dataset"):
-        ledger.reserve("dave", [Ask("dave", COST)], rho(1), rho(3), "s")
+        ledger.reserve("dave", [paid("dave", COST)], rho(1), rho(3), "s")
 
 
 def test_a_role_may_share_a_budget(ledger: Ledger) -> None:
     analysts = account_of("bob", "analyst", shared=True)
-    (reservation,) = ledger.reserve("bob", [Ask("bob's", COST)], rho(1), rho(9), "s", account=analysts)
+    (reservation,) = ledger.reserve("bob", [paid("bob's", COST)], rho(1), rho(9), "s", account=analysts)
     assert isinstance(reservation, Reservation)
     ledger.record(reservation, release("bob's"))
-    assert ledger.reserve("dan", [Ask("bob's", COST)], rho(1), rho(9), "s", account=analysts) == (release("bob's"),)
+    assert ledger.reserve("dan", [paid("bob's", COST)], rho(1), rho(9), "s", account=analysts) == (release("bob's"),)
     with pytest.raises(BudgetExhausted):
-        ledger.reserve("carol", [Ask("carol's", COST)], rho(1), rho(9), "s", account=analysts)
+        ledger.reserve("carol", [paid("carol's", COST)], rho(1), rho(9), "s", account=analysts)
     assert ledger.spent("bob") == Cost()
     assert account_of("bob", "analyst", shared=False) == "bob"
 
@@ -160,7 +161,7 @@ def test_a_role_may_share_a_budget(ledger: Ledger) -> None:
 def test_amounts_beyond_64_bits(ledger: Ledger) -> None:
     huge = Cost(10**25, 10**25 + 1, 0)
     for key in ("a", "b"):
-        ledger.reserve("alice", [Ask(key, huge)], Limits(None, 10**26, None), Limits(None, 10**26, None), "s")
+        ledger.reserve("alice", [paid(key, huge)], Limits(None, 10**26, None), Limits(None, 10**26, None), "s")
     assert ledger.spent("alice") == Cost(2 * 10**25, 2 * 10**25 + 2, 0)
 
 
@@ -170,7 +171,7 @@ def test_amounts_beyond_64_bits(ledger: Ledger) -> None:
 )
 def test_no_cost_no_reservation(cost: Cost, ledger: Ledger) -> None:
     with pytest.raises(Failed):
-        ledger.reserve("alice", [Ask("key", cost)], AMPLE, AMPLE, "s")
+        ledger.reserve("alice", [paid("key", cost)], AMPLE, AMPLE, "s")
     assert ledger.head().count == 1
 
 
@@ -180,12 +181,12 @@ def test_no_cost_no_reservation(cost: Cost, ledger: Ledger) -> None:
 )
 def test_no_gate_no_reservation(user: Limits, dataset: Limits, ledger: Ledger) -> None:
     with pytest.raises(Failed):
-        ledger.reserve("alice", [Ask("key", COST)], user, dataset, "s")
+        ledger.reserve("alice", [paid("key", COST)], user, dataset, "s")
 
 
 def test_one_key_with_two_costs_is_a_fault(ledger: Ledger) -> None:
     with pytest.raises(Failed):
-        ledger.reserve("alice", [Ask("key", COST), Ask("key", CHEAPER)], AMPLE, AMPLE, "s")
+        ledger.reserve("alice", [paid("key", COST), paid("key", CHEAPER)], AMPLE, AMPLE, "s")
 
 
 def test_a_ledger_gated_by_rho_cannot_go_on_with_epsilons(ledger: Ledger) -> None:
@@ -193,13 +194,13 @@ def test_a_ledger_gated_by_rho_cannot_go_on_with_epsilons(ledger: Ledger) -> Non
     debit(ledger, "alice", "gaussian", Cost(0, 10**14, 0))
     pure = Limits(10**18, None, 10**9)
     with pytest.raises(Failed) as caught:
-        ledger.reserve("alice", [Ask("key", COST)], pure, pure, "s")
+        ledger.reserve("alice", [paid("key", COST)], pure, pure, "s")
     assert "accounting: pure cannot continue" in caught.value.cause
 
 
 def test_pure_may_become_zcdp(ledger: Ledger) -> None:
     pure = Limits(10**18, None, 10**9)
-    ledger.reserve("alice", [Ask("key", COST)], pure, pure, "s")
+    ledger.reserve("alice", [paid("key", COST)], pure, pure, "s")
     debit(ledger, "alice", "other")
     assert ledger.spent("alice").rho == 2 * COST.rho
 
@@ -238,7 +239,7 @@ def test_preview_writes_nothing_and_foresees(ledger: Ledger) -> None:
     answer(ledger, "alice", "seen")
     answer(ledger, "bob", "unseen", CHEAPER)
     head = ledger.head()
-    asks = [Ask("seen", COST), Ask("unseen", COST), Ask("fresh", COST), Ask("fresh", COST)]
+    asks = [paid("seen", COST), paid("unseen", COST), paid("fresh", COST), paid("fresh", COST)]
     preview = ledger.preview("alice", asks, rho(9), rho(9))
     assert preview.sources == (Source.FREE, Source.VIEW, Source.FRESH, Source.FRESH)
     assert (preview.user, preview.dataset, preview.refusal) == (CHEAPER + COST, COST, None)
@@ -255,9 +256,9 @@ def test_preview_writes_nothing_and_foresees(ledger: Ledger) -> None:
 def test_another_process_is_seen_at_once(ledger: Ledger, url: str) -> None:
     other = open_ledger(url, DATASET)
     answer(other, "alice", "key")
-    assert ledger.reserve("alice", [Ask("key", COST)], rho(1), rho(1), "s") == (release("key"),)
+    assert ledger.reserve("alice", [paid("key", COST)], rho(1), rho(1), "s") == (release("key"),)
     with pytest.raises(BudgetExhausted):
-        ledger.reserve("alice", [Ask("other", COST)], rho(1), rho(9), "s")
+        ledger.reserve("alice", [paid("other", COST)], rho(1), rho(9), "s")
     other.close()
     assert ledger.dataset_spent() == COST
 
@@ -273,7 +274,7 @@ def test_entries(ledger: Ledger) -> None:
 def test_closed(ledger: Ledger) -> None:
     ledger.close()
     with pytest.raises(Failed):
-        ledger.reserve("alice", [Ask("key", COST)], AMPLE, AMPLE, "s")
+        ledger.reserve("alice", [paid("key", COST)], AMPLE, AMPLE, "s")
     ledger.close()
 
 

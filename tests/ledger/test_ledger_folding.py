@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 from ledger_cases import AMPLE, COST, DATASET, connection_of, debit, made
+from ledger_paid import paid
 
-from dpsql.ledger import Ask, BudgetExhausted, home_of, open_ledger, verify_ledger
+from dpsql.ledger import BudgetExhausted, home_of, open_ledger, verify_ledger
 from dpsql.ledger import folding as folds
 from dpsql.ledger.durable import DurableLedger
 from dpsql.ledger.folding import has_fault
@@ -101,7 +102,7 @@ def crowd(url: str, user: str) -> None:
     def work(thread: int) -> None:
         for number in range(60):
             try:
-                ledger.reserve(user, [Ask(f"{user} {thread} {number}", COST)], AMPLE, AMPLE, "s")
+                ledger.reserve(user, [paid(f"{user} {thread} {number}", COST)], AMPLE, AMPLE, "s")
             except BudgetExhausted:
                 raise AssertionError from None
 

@@ -13,11 +13,12 @@ import psycopg
 import pytest
 from click.testing import CliRunner
 from ledger_cases import AMPLE, COST, DATASET, made, made_in_postgres
+from ledger_paid import paid
 from test_ledger_reload import connected, serving, waited, written
 
 from dpsql.commands.check import check
 from dpsql.errors import Rejected
-from dpsql.ledger import Ask, Ledger, open_ledger
+from dpsql.ledger import Ledger, open_ledger
 from dpsql.policy.force import Force, Superseded, text_of
 from dpsql.policy.load import load
 from dpsql.policy.model import Policy
@@ -120,7 +121,7 @@ def strict(tmp_path: Path) -> tuple[Policy, Policy]:
 
 
 def debit(ledger: Ledger, key: str, force: Force) -> Reservation:
-    (made,) = ledger.reserve("alice", [Ask(key, COST)], AMPLE, AMPLE, "s", terms=force)
+    (made,) = ledger.reserve("alice", [paid(key, COST)], AMPLE, AMPLE, "s", terms=force)
     assert isinstance(made, Reservation)
     return made
 
@@ -141,7 +142,7 @@ def test_looked_at_in_the_transaction_of_the_debit(url: str, tmp_path: Path) -> 
 
     ours.follow(text_of(lax))
     with pytest.raises(Superseded):
-        ours.reserve("alice", [Ask("key", COST)], AMPLE, AMPLE, "s", terms=looked)
+        ours.reserve("alice", [paid("key", COST)], AMPLE, AMPLE, "s", terms=looked)
     assert looks == [text_of(lax), text_of(stricter)]
     assert ours.dataset_spent().rho == 0
     assert debit(theirs, "key", Force(stricter))

@@ -8,13 +8,14 @@ from pathlib import Path
 
 import pytest
 from ledger_cases import AMPLE, COST, DATASET, connection_of, made
+from ledger_paid import paid
 from test_ledger_commands import told, written
 
 from dpsql.commands.budget import budget
 from dpsql.commands.ledger import ledger as ledger_command
 from dpsql.dp.accounting import Limits
 from dpsql.errors import Failed, Rejected
-from dpsql.ledger import Ask, BudgetExhausted, Calendar, Kind, Ledger, open_ledger, verify_ledger
+from dpsql.ledger import BudgetExhausted, Calendar, Kind, Ledger, open_ledger, verify_ledger
 from dpsql.ledger.balance import limits_of, user_balance
 from dpsql.policy.load import load
 
@@ -37,7 +38,7 @@ def fitting(ledger: Ledger, user: str, calendar: Calendar | None = None) -> int:
     for number in range(20):
         key = f"{user} {ledger.head().count}"
         try:
-            ledger.reserve(user, [Ask(key, COST)], limits, AMPLE, "s", calendar=calendar)
+            ledger.reserve(user, [paid(key, COST)], limits, AMPLE, "s", calendar=calendar)
         except BudgetExhausted:
             return number
     raise AssertionError("no end")

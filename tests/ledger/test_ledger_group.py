@@ -12,10 +12,11 @@ from pathlib import Path
 
 import pytest
 from ledger_cases import AMPLE, COST, DATASET, answer, connection_of, debit, made, release
+from ledger_paid import paid
 
 from dpsql.dp.accounting import Limits
 from dpsql.errors import Failed, Rejected
-from dpsql.ledger import Ask, BudgetExhausted, LedgerError, open_ledger, verify_ledger
+from dpsql.ledger import BudgetExhausted, LedgerError, open_ledger, verify_ledger
 from dpsql.ledger.books import Books
 from dpsql.ledger.durable import DurableLedger
 from dpsql.ledger.group import Group, Waiting
@@ -132,7 +133,7 @@ def test_one_budget_and_many_threads(tmp_path: Path) -> None:
     tight = Limits(None, 7 * COST.rho, 10**12)
 
     def ask(number: int) -> object:
-        return ledger.reserve("alice", [Ask(f"{number}", COST)], tight, AMPLE, "s")[0]
+        return ledger.reserve("alice", [paid(f"{number}", COST)], tight, AMPLE, "s")[0]
 
     results = threads(24, ask)
     reservations = [result for result in results if isinstance(result, Reservation)]

@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 from ledger_cases import AMPLE, COST, DATASET, answer, debit, made, release
+from ledger_paid import paid
 
 from dpsql.dp.accounting import Limits
 from dpsql.errors import Rejected
-from dpsql.ledger import Ask, BudgetExhausted, Calendar, Kind, Ledger, open_ledger, verify_ledger
+from dpsql.ledger import BudgetExhausted, Calendar, Kind, Ledger, open_ledger, verify_ledger
 from dpsql.ledger import clock as clocks
 from dpsql.ledger.clock import GRACE, SECOND, Reading
 from dpsql.policy.model import Window
@@ -67,7 +68,7 @@ def ledger(url: str) -> Iterator[Ledger]:
 def asked(ledger: Ledger, key: str, calendar: Calendar | None = MONTH, limit: Limits = ONE) -> bool:
     """Whether one more statement fits alice's window."""
     try:
-        ledger.reserve("alice", [Ask(key, COST)], limit, AMPLE, "s", calendar=calendar)
+        ledger.reserve("alice", [paid(key, COST)], limit, AMPLE, "s", calendar=calendar)
     except BudgetExhausted:
         return False
     return True
@@ -111,7 +112,7 @@ def test_what_was_seen_stays_seen(ledger: Ledger, clock: FakeClock) -> None:
     answer(ledger, "alice", "key")
     clock.pass_(40 * DAY)
     none = Limits(None, 0, 0)
-    assert ledger.reserve("alice", [Ask("key", COST)], none, none, "s", calendar=MONTH) == (release("key"),)
+    assert ledger.reserve("alice", [paid("key", COST)], none, none, "s", calendar=MONTH) == (release("key"),)
 
 
 def test_another_window_resets_nothing(ledger: Ledger, clock: FakeClock) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from replay_cases import Shop, opened, write
 
+from dpsql.certify import Certificate
 from dpsql.dp.accounting import Limits
 from dpsql.errors import Failed, Rejected
 from dpsql.ledger import Ask, InFlight, Kind, Ledger, init_ledger, open_ledger
@@ -115,7 +116,7 @@ def pair(tmp_path: Path) -> Iterator[tuple[Ledger, Ledger]]:
 
 
 def reserve(ledger: Ledger, user: str, *, patient: bool = True) -> Reservation | Release:
-    (grant,) = ledger.reserve(user, [Ask("key", COST)], AMPLE, AMPLE, "text", patient=patient)
+    (grant,) = ledger.reserve(user, [Ask("key", Certificate("r0", COST))], AMPLE, AMPLE, "text", patient=patient)
     assert isinstance(grant, Reservation | Release)
     return grant
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from replay_cases import Shop, opened, write
 
+from dpsql.certify import Certificate
 from dpsql.dp.accounting import Limits
 from dpsql.errors import Failed
 from dpsql.ledger import Ask, Kind, Ledger, Source, init_ledger, open_ledger
@@ -16,7 +17,7 @@ from dpsql.types import Cost, Release, Reservation
 
 COST = Cost(epsilon=10**15, rho=10**14)
 AMPLE = Limits(epsilon=None, rho=10**20, delta=10**12)
-INNER, OUTER = Ask("inner", COST), Ask("outer", COST, after=("inner",))
+INNER, OUTER = Ask("inner", Certificate("r0", COST)), Ask("outer", Certificate("r0", COST), after=("inner",))
 
 
 @pytest.fixture
@@ -87,7 +88,7 @@ def test_the_key_says_which_entry_the_inner_is(ledger: Ledger, monkeypatch: pyte
     """Whether a checkpoint comes between or not."""
     monkeypatch.setattr("dpsql.ledger.durable.CHECKPOINT_EVERY", 3)
     for number in range(before):
-        reserve(ledger, "alice", Ask(f"other {number}", COST))
+        reserve(ledger, "alice", Ask(f"other {number}", Certificate("r0", COST)))
     inner, outer = reserve(ledger, "alice", INNER, OUTER)
     assert isinstance(inner, Reservation)
     assert outer.key == key_after("outer", [inner.id])
@@ -97,7 +98,7 @@ def test_the_key_says_which_entry_the_inner_is(ledger: Ledger, monkeypatch: pyte
 
 
 def test_three_levels(ledger: Ledger) -> None:
-    top = Ask("top", COST, after=("outer",))
+    top = Ask("top", Certificate("r0", COST), after=("outer",))
     first = keep(ledger, reserve(ledger, "alice", INNER, OUTER, top))
     assert reserve(ledger, "alice", INNER, OUTER, top) == first
     ledger.reserve("bob", [INNER], AMPLE, AMPLE, "text")
