@@ -53,6 +53,7 @@ check: $(VENV)/.test
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/mypy tests/clients/conftest.py
+	$(BIN)/mypy tests/public/conftest.py
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/hadolint docker/Dockerfile
 	$(BIN)/shellcheck docker/*.sh docker/postgres/*.sh

@@ -21,7 +21,6 @@ from dpsql.backends import Backend, open_backend
 from dpsql.backends import Cancel as Interruptible
 from dpsql.backends.inspect import inspect
 from dpsql.backends.slots import slotted
-from dpsql.catalog.catalog import Catalog, Catalogs
 from dpsql.compiler import Compiled, advice, explain
 from dpsql.compiler.emit import DIALECTS
 from dpsql.compiler.plan import PlannedRelease, with_released_keys
@@ -33,11 +32,12 @@ from dpsql.ledger.balance import Balance, calendar_of, dataset_balance, in_epsil
 from dpsql.ledger.views import system_relations
 from dpsql.ledger.words import plain
 from dpsql.notices import Grant
-from dpsql.pgwire.parameters import FIXED
 from dpsql.policy.force import Force
 from dpsql.policy.model import Policy
 from dpsql.policy.schema import Schema
 from dpsql.prepare import Preparer, require_given
+from dpsql.public.place import Names, Place, names_of
+from dpsql.public.shared import Public
 from dpsql.release import key_list, release
 from dpsql.remainder import Pool
 from dpsql.replay.key import fingerprint
@@ -88,12 +88,14 @@ def open_engine(policy: Policy, sharers: int = 1) -> Engine:
         raise
 
 
-def make_engine(policy: Policy, backend: Backend, ledger: Ledger, refreshes: int) -> Engine:
+def make_engine(
+    policy: Policy, backend: Backend, ledger: Ledger, refreshes: int, public: Public | None = None
+) -> Engine:
     """An engine over what is open, `refreshes` of the ledger old: as many as there were before the backend was opened.
 
     One that sees a file as it was when it was opened would else take the old data for the new.
     """
-    return Engine(inspect(backend, policy), backend, ledger, refreshes)
+    return Engine(inspect(backend, policy), backend, ledger, refreshes, public)
 
 
 class Refreshed(Rejected):
@@ -114,23 +116,27 @@ _serials = count(1)
 class Engine:
     """Answers statements over one dataset. Safe to use from several threads."""
 
-    def __init__(self, schema: Schema, backend: Backend, ledger: Ledger, refreshes: int = 0) -> None:
+    def __init__(
+        self, schema: Schema, backend: Backend, ledger: Ledger, refreshes: int = 0, public: Public | None = None
+    ) -> None:
         self.schema = schema
         self.policy = schema.policy
         self.force = Force(schema.policy)
         self.backend = backend
         self.ledger = ledger
         self.refreshes = refreshes
+        self.public = public if public is not None and public.serves(schema) else Public(schema)
+        self._names = names_of(schema)
         self._serial = next(_serials)
-        public = {name: t.rows for name, t in {**schema.tables, **schema.responses}.items() if t.rows is not None}
-        self.pool = Pool(public)
+        tables = {**schema.tables, **schema.responses}
+        self.pool = Pool({name: t.rows for name, t in tables.items() if t.rows is not None})
         self._dialect = DIALECTS[backend.dialect]
         self.preparer = Preparer(schema, self._dialect, refreshes, self.pool)
         self._replays = Recent()
-        self._catalogs = Catalogs(schema)
 
     def close(self) -> None:
         self.retire()
+        self.public.close()
         self.backend.close()
         self.ledger.close()
 
@@ -145,18 +151,23 @@ class Engine:
     def retire(self) -> None:
         """Closes what is this engine's alone; another one goes on with the backend and the ledger."""
         self.pool.close()
-        self._catalogs.close()
 
     @property
-    def parameters(self) -> Mapping[str, str]:
-        return FIXED
+    def statement_timeout(self) -> float:
+        """Seconds that a statement may take in all."""
+        return self.policy.server.statement_timeout
 
-    def catalog(self, user: str) -> Catalog:
-        return self._catalogs.of(user)
+    def open_public(self) -> None:
+        """Starts the public server, which the first session would else wait for."""
+        self.public.open()
 
-    def warm_catalogs(self) -> None:
-        """Makes them in the background: nothing waits for it."""
-        self._catalogs.warm_soon()
+    def place(self, user: str) -> Place:
+        """Where the user's sessions live in the public server."""
+        return self.public.place(user)
+
+    def names(self, user: str) -> Names:
+        """What the public server cannot answer for this user."""
+        return self._names
 
     # Questions about questions ----------------------------------------------------------------------------------
 
@@ -210,6 +221,12 @@ class Engine:
     def system_relations(self, user: str) -> Mapping[str, Callable[[], Relation]]:
         """The ledger's public relations as this user sees them, by name; read when they are called."""
         return system_relations(self.policy, self.ledger, user)
+
+    def check(
+        self, user: str, text: str, offset: int, settings: Settings, parameters: Parameters, cancel: Cancel
+    ) -> None:
+        """Raises what is wrong with a query of these parameters."""
+        self.preparer.ready(user, text, offset, settings, parameters, self.preparer.patience(settings, cancel))
 
     def check_settings(self, user: str, settings: Settings) -> None:
         """Raises Rejected 22023 for settings that no statement of this user may have."""

@@ -38,7 +38,8 @@ async def _serve(workers: int, path: Path, address: tuple[str, int], metrics: in
 
     async def counted() -> list[Number]:
         answers = await supervisor.ask_all({"do": "metrics"})
-        found = {at: cast(list[Any], answer["numbers"]) for at, answer in answers.items() if "numbers" in answer}
+        of_workers = {at: answer for at, answer in answers.items() if at < workers and "numbers" in answer}
+        found = {at: cast(list[Any], answer["numbers"]) for at, answer in of_workers.items()}
         running = ("dpsql_workers", dict[str, str](), float(len(supervisor.workers)))
         return [running, ("dpsql_worker_restarts_total", {}, supervisor.restarts), *together(found)]
 

@@ -25,7 +25,7 @@ from dpsql.ledger import Ledger
 from dpsql.policy.changes import changes, leaving, refusal, terms
 from dpsql.policy.force import Superseded, text_of
 from dpsql.policy.model import Policy
-from dpsql.session.ports import CancelToken, Catalog, Context, WireParameters
+from dpsql.public.place import Names, Place
 from dpsql.types import Again, Answer, Description, Parameters, Relation, Settings, SqlType
 
 log = logging.getLogger(__name__)
@@ -130,6 +130,8 @@ class Current:
     def abandon(self, prepared: Prepared) -> None:
         """The prepared policy is not taken over after all."""
         prepared.engine.retire()
+        if prepared.engine.public is not prepared.old.public:
+            prepared.engine.public.close()
         if prepared.engine.backend is not prepared.old.backend:
             prepared.engine.backend.close()
 
@@ -138,7 +140,6 @@ class Current:
             self._engine = engine
             self._running[engine] = 0
             self._left.notify_all()
-        engine.warm_catalogs()
         self._sweep()
 
     def _run(self, work: Callable[[Engine], T]) -> T:
@@ -188,7 +189,7 @@ class Current:
             self._let_go(old)
         backend = old.backend if shared else open_backend(policy.backend, policy.timezone, self._sharers)
         try:
-            return make_engine(policy, backend, old.ledger, refreshes)
+            return make_engine(policy, backend, old.ledger, refreshes, old.public)
         except BaseException:
             if not shared:
                 backend.close()
@@ -228,18 +229,29 @@ class Current:
             done = [engine for engine, count in self._running.items() if not count and engine is not self._engine]
             for engine in done:
                 del self._running[engine]
-            needed = {id(engine.backend) for engine in self._running}
+            needed = {id(part) for engine in self._running for part in (engine.backend, engine.public)}
         for engine in done:
             engine.retire()
             if id(engine.backend) not in needed:
                 engine.backend.close()
+            if id(engine.public) not in needed:
+                engine.public.retire()
 
     @property
-    def parameters(self) -> Mapping[str, str]:
-        return self._engine.parameters
+    def statement_timeout(self) -> float:
+        return self._engine.statement_timeout
 
-    def catalog(self, user: str) -> Catalog:
-        return _CurrentCatalog(self, user)
+    def place(self, user: str) -> Place:
+        with self._using() as engine:
+            return engine.place(user)
+
+    def names(self, user: str) -> Names:
+        return self._engine.names(user)
+
+    def check(
+        self, user: str, text: str, offset: int, settings: Settings, parameters: Parameters, cancel: Cancel
+    ) -> None:
+        self._run(lambda engine: engine.check(user, text, offset, settings, parameters, cancel))
 
     def describe(
         self,
@@ -283,25 +295,3 @@ class Current:
 
     def recalled(self, user: str, text: str, again: Again) -> bool:
         return self._engine.recalled(user, text, again)
-
-
-class _CurrentCatalog:
-    """One user's catalog, always of the engine of the moment."""
-
-    def __init__(self, current: Current, user: str) -> None:
-        self._current = current
-        self._user = user
-
-    def is_catalog(self, text: str) -> bool:
-        with self._current._using() as engine:
-            return engine.catalog(self._user).is_catalog(text)
-
-    def describe(self, text: str, parameter_types: tuple[SqlType | None, ...], context: Context) -> Description:
-        with self._current._using() as engine:
-            return engine.catalog(self._user).describe(text, parameter_types, context)
-
-    def answer(
-        self, text: str, parameters: WireParameters, context: Context, cancel: CancelToken | None = None
-    ) -> Relation:
-        with self._current._using() as engine:
-            return engine.catalog(self._user).answer(text, parameters, context, cancel)

@@ -19,7 +19,6 @@ from pathlib import Path
 from ssl import SSLError
 from typing import Final
 
-from dpsql.catalog.context import OwnSessions
 from dpsql.commands.numbers import numbers
 from dpsql.commands.reload import Current, Prepared, begin
 from dpsql.commands.running import log_to_stderr
@@ -36,14 +35,16 @@ from dpsql.server.guests import Invited
 from dpsql.server.limits import Limits
 from dpsql.server.link import Body, Link, open_link, refusal
 from dpsql.server.listen import Peers, Server
-from dpsql.server.roster import written
 from dpsql.server.supervisor import CANCEL_PATIENCE
 from dpsql.server.tls import Certificate
+from dpsql.session.ports import OwnSessions
 from dpsql.session.session import Session
 
 log = logging.getLogger(__name__)
 
 _WARM: Final = 2
+_LOOK: Final = 1.0
+"""Seconds between looks at the public server."""
 
 
 def audit_to(audit: Path | None) -> None:
@@ -61,7 +62,7 @@ def open_current(policy: Policy, workers: int = 1) -> Current:
         begin(engine.ledger, policy)
         draw(DiscreteGaussian(1.0), 1)
         engine.pool.warm(_WARM)
-        engine.warm_catalogs()
+        engine.open_public()
     except BaseException:
         engine.close()
         raise
@@ -98,10 +99,8 @@ def make_server(
 ) -> Server:
     """A server for an engine, not yet listening."""
 
-    def session(
-        user: str, database: str, parameters: tuple[tuple[str, str], ...], pid: int, sessions: OwnSessions
-    ) -> Session:
-        return Session(engine, user, database, parameters, pid, sessions)
+    def session(user: str, database: str, parameters: tuple[tuple[str, str], ...], sessions: OwnSessions) -> Session:
+        return Session(engine, user, parameters, sessions)
 
     def users() -> Mapping[str, str]:
         return {name: user.password for name, user in engine.policy.users.items() if user.password is not None}
@@ -143,6 +142,7 @@ class _Worker:
         self._current: Current | None = None
         self._change: Change | None = None
         self._link: Link | None = None
+        self._keeping: asyncio.Task[None] | None = None
         self.stopped = asyncio.Event()
 
     async def work(self, control: socket.socket) -> None:
@@ -154,6 +154,8 @@ class _Worker:
         self._link = await open_link(control, self._answer)
         self._link.reading.add_done_callback(lambda _: self.stopped.set())
         await self.stopped.wait()
+        if self._keeping is not None:
+            self._keeping.cancel()
         if self._server is not None:
             await self._server.stop()
         if self._current is not None:
@@ -183,8 +185,6 @@ class _Worker:
                 return {"numbers": await asyncio.to_thread(numbers, self._serving)}
             case {"do": "cancel", "pid": int(pid), "secret": str(secret)} if self._server is not None:
                 await self._server.cancel(CancelRequest(pid, bytes.fromhex(secret)))
-            case {"do": "sessions", "user": str(user)} if self._server is not None:
-                return {"sessions": written(self._server.roster.of(user))}
             case {"do": "stop", "user": str(user), "pid": int(pid), "end": bool(end)} if self._server is not None:
                 return {"stopped": await self._server.roster.stop(user, pid, end=end)}
         return {}
@@ -208,8 +208,16 @@ class _Worker:
         limits = replace(limits, pending=-(-limits.pending // workers))
         peers = Peers(number, Invited(self._link), self._forward, self._ask, self._left)
         self._server = make_server(self._current, ("", 0), limits, peers)
+        self._keeping = asyncio.create_task(self._keep_public()) if number >= workers else None
         settle()
         receive(self._over, self._server.adopt, self.stopped.set)
+
+    async def _keep_public(self) -> None:
+        """Starts the public server again whenever it has ended; the workers find it."""
+        while True:
+            await asyncio.sleep(_LOOK)
+            with suppress(DpsqlError):
+                await asyncio.to_thread(self._serving.engine.open_public)
 
     async def _commit(self) -> int:
         change, self._change = self._change, None
@@ -235,7 +243,7 @@ class _Worker:
                 await self._link.ask(question, 2 * CANCEL_PATIENCE)
 
     async def _ask(self, question: Body) -> Body:
-        """What the parent knows of a user's sessions; nothing if it is gone."""
+        """What the parent says; nothing if it is gone."""
         if self._link is not None:
             with suppress(ConnectionError, TimeoutError):
                 return await self._link.ask(question, 2 * CANCEL_PATIENCE)

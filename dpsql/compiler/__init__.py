@@ -6,7 +6,8 @@ free and the same for neighbouring databases.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
@@ -23,7 +24,7 @@ from dpsql.compiler.error_bars import compiled_with_bars
 from dpsql.compiler.fuel import metered
 from dpsql.compiler.mistakes import explained
 from dpsql.compiler.parse import parse
-from dpsql.compiler.placeholders import Placeholders, spell_out
+from dpsql.compiler.placeholders import Placeholders, as_constants, spell_out
 from dpsql.compiler.plan import PlannedRelease, Terms, plan
 from dpsql.compiler.probes import asks_nothing, empty_query
 from dpsql.compiler.problems import detailed
@@ -80,10 +81,16 @@ def compile_statement(
     def compiled(tree: exp.Query) -> Compiled:
         return _compiled(text, tree, schema, terms, tables, parameters, now)
 
-    try:
+    def made(read: Callable[[], exp.Query]) -> Compiled:
         with metered():
-            return compiled_with_bars(lambda: parse(text), compiled) if terms.error_bars else compiled(parse(text))
+            return compiled_with_bars(read, compiled) if terms.error_bars else compiled(read())
+
+    try:
+        return made(lambda: parse(text))
     except Rejected as error:
+        with suppress(Rejected):
+            if any(value is not None for _, value in parameters):
+                return made(lambda: as_constants(parse(text), parameters))
         raise detailed(explained(error, text), text) from None
 
 

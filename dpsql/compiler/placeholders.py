@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 
 from sqlglot import exp
 
@@ -16,7 +17,7 @@ from dpsql.compiler.bind.numbers import sql_type
 from dpsql.compiler.parse import refuse, unwrap
 from dpsql.errors import TOO_COMPLEX, Rejected
 from dpsql.pgwire.oids import ARRAY_OF, ELEMENT
-from dpsql.pgwire.text import decode
+from dpsql.pgwire.text import decode, encoder
 from dpsql.types import INTERVAL, TEXT, UNKNOWN, Kind, Parameters, SqlType, Value
 
 MAX_ELEMENTS = 1_000
@@ -65,6 +66,41 @@ def spell_out(tree: exp.Query, parameters: Parameters) -> Placeholders:
     scalars = tuple((type, None if isinstance(value, tuple) else value) for type, value in padded)
     casts = _casts(tree, len(parameters), padded) if count else {}
     return Placeholders(count, (*scalars, *elements), stands_for, casts)
+
+
+def as_constants(tree: exp.Query, parameters: Parameters) -> exp.Query:
+    """The query with parameters that are no list as the constants they are, for places that take constants only.
+
+    Values are written by type, quoted by the tree: no parameter's text is ever read as SQL.
+    """
+    for node in list(tree.find_all(exp.Parameter)):
+        index = parameter_index(node)
+        type, value = parameters[index] if index < len(parameters) else (UNKNOWN, ())
+        if isinstance(value, tuple):
+            continue
+        around = node.parent if isinstance(node.parent, exp.Cast) else None
+        if (
+            around is not None
+            and type.is_integer
+            and value is not None
+            and sql_type(around.args["to"], around).is_integer
+        ):
+            around.replace(_constant(type, value))
+        else:
+            node.replace(_constant(type, value, cast=around is None))
+    return tree
+
+
+def _constant(type: SqlType, value: Value, *, cast: bool = True) -> exp.Expr:
+    if value is None:
+        return exp.Null()
+    if isinstance(value, bool):
+        return exp.Boolean(this=value)
+    if isinstance(value, int) or (isinstance(value, Decimal) and value.is_finite()):
+        number = exp.Literal.number(f"{abs(value):f}" if isinstance(value, Decimal) else str(abs(value)))
+        return exp.Neg(this=number) if value < 0 else number
+    text = exp.Literal.string((encoder(type.kind)(value)).decode())
+    return text if not cast or type.kind in (Kind.TEXT, Kind.UNKNOWN) else exp.cast(text, str(type), dialect="postgres")
 
 
 def _array(node: exp.Expr) -> exp.Expr | None:

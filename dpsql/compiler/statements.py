@@ -37,10 +37,14 @@ def _known(text: str) -> tuple[Statement, ...]:
 
 
 def _split(text: str) -> tuple[Statement, ...]:
+    return tuple(statement for statement, _ in parts(text)) or (kinds.Empty(),)
+
+
+def parts(text: str) -> tuple[tuple[Statement, tuple[Token, ...]], ...]:
+    """The statements with their tokens; raises as `split` does."""
     scanned = scan(text)
     nesting.check(scanned.tokens)
-    statements = tuple(_classify(Reader(scanned.plain, tokens)) for tokens in _parts(scanned.tokens))
-    return statements or (kinds.Empty(),)
+    return tuple((_classify(Reader(scanned.plain, tokens)), tokens) for tokens in _parts(scanned.tokens))
 
 
 def _parts(tokens: tuple[Token, ...]) -> Iterator[tuple[Token, ...]]:

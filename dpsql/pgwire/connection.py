@@ -141,7 +141,7 @@ class Connection:
         """The bytes of an answer of ours; after a FATAL error nothing more is taken from the client."""
         if isinstance(message, m.ErrorResponse) and message.severity == "FATAL":
             self.close()
-        self.phase = SENT.get((self.phase, type(message)), self.phase)
+        self.phase = SENT.get((self.phase, _said(message)), self.phase)
         return encode(message)
 
     def send_encryption(self, accept: bool) -> bytes:
@@ -232,3 +232,10 @@ def _kind(event: m.FrontendMessage) -> type[m.FrontendMessage]:
     if isinstance(event, m.Unreadable):
         return m.Query if event.simple else m.Parse
     return type(event)
+
+
+def _said(message: m.BackendMessage) -> type[m.BackendMessage]:
+    """What the tables know an answer as."""
+    if isinstance(message, m.Raw) and message.moves:
+        return m.ReadyForQuery if message.type == b"Z" else m.ErrorResponse
+    return type(message)

@@ -19,6 +19,8 @@ _MAJOR = 3
 def encode(message: m.BackendMessage) -> bytes:
     """The message's frame: type byte, length, payload."""
     match message:
+        case m.Raw(_, data):
+            return data
         case m.DataRow(values):
             return _frame(b"D", _data_row(values))
         case m.RowDescription(fields):

@@ -312,8 +312,19 @@ class CopyDone:
     pass
 
 
+@dataclass(frozen=True, slots=True)
+class Raw:
+    """Whole frames of a server behind us, passed on as they are. `type` is the last one's; `moves`: it is alone, and an
+    ErrorResponse or a ReadyForQuery, on which the state of a connection hangs."""
+
+    type: bytes
+    data: bytes
+    moves: bool = False
+
+
 BackendMessage = (
     AuthenticationOk
+    | Raw
     | AuthenticationSasl
     | AuthenticationSaslContinue
     | AuthenticationSaslFinal

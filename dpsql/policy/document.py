@@ -75,9 +75,7 @@ class PrivacySection(_Section):
         examples=[10],
         description="... of this many rows would. Larger contributions are scaled down, smaller ones untouched",
     )
-    max_keys: int = Field(
-        10_000, examples=[10_000], description="how many groups of public keys are released in full"
-    )
+    max_keys: int = Field(10_000, examples=[10_000], description="how many groups of public keys are released in full")
     selection_cap: int | None = Field(
         None,
         examples=[40],

@@ -81,6 +81,10 @@ class ServerElsewhere:
         with self._guard, self._reached() as connection:
             self._make(connection)
 
+    def clients(self) -> int:
+        """Nobody's affair: it is not ended here."""
+        return 0
+
     def close(self) -> None:
         """What is there stays, for the next start."""
 

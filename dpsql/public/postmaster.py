@@ -130,6 +130,12 @@ class Postmaster:
             [self._program, "--version"], capture_output=True, text=True, check=True, env={}, timeout=10
         ).stdout.split()[-1]
 
+    def clients(self) -> int:
+        """How many sessions there are."""
+        with contextlib.suppress(psutil.Error):
+            return sum(_serves(child) for child in psutil.Process(self.pid).children())
+        return 0
+
     def stop(self, *, at_once: bool = False) -> None:
         """Ends all its processes. Orderly, so that the folder may serve again, unless `at_once`."""
         self._watcher.kill()
@@ -265,6 +271,13 @@ def tail(log: Path) -> str:
     with contextlib.suppress(OSError):
         return log.read_text(encoding="utf-8", errors="replace").strip()[-500:]
     return ""
+
+
+def _serves(process: psutil.Process) -> bool:
+    """Whether it is a client's: its title says where from."""
+    with contextlib.suppress(psutil.Error):
+        return any("[local]" in part for part in process.cmdline())
+    return False
 
 
 def processes_in(data: Path) -> list[psutil.Process]:

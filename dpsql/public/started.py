@@ -87,6 +87,10 @@ class PublicServer:
         """Whether it takes connections."""
         return (self._server is None or self._server.alive()) and answers(self.socket)
 
+    def clients(self) -> int:
+        """How many sessions there are, of all processes; 0 where another process started it."""
+        return 0 if self._server is None else self._server.clients()
+
     def restart(self) -> None:
         """After a crash: a new server in a fresh folder. Nothing happens where it runs, or runs again by itself."""
         with self._guard:

@@ -30,26 +30,23 @@ class CancelKeys:
 
     def __init__(self, number: int = 0) -> None:
         self.number = number
-        self._open: dict[int, tuple[bytes, SessionLike | None]] = {}
-        self._none = (secrets.token_bytes(_SECRET_BYTES), None)
+        self._open: dict[int, tuple[bytes, SessionLike]] = {}
+        self._none: tuple[bytes, None] = (secrets.token_bytes(_SECRET_BYTES), None)
 
-    def issue(self) -> BackendKeyData:
-        """New keys, taken until `revoke`."""
-        pid = 0
+    def open(self, session: SessionLike) -> BackendKeyData:
+        """New keys, which cancel that session until `revoke`. The process number is the one that it has itself."""
+        pid = self.number << _PID_BITS | session.pid
         while pid == 0 or pid in self._open:
             pid = self.number << _PID_BITS | secrets.randbits(_PID_BITS)
         keys = BackendKeyData(pid, secrets.token_bytes(_SECRET_BYTES))
-        self._open[pid] = (keys.secret, None)
+        self._open[pid] = (keys.secret, session)
         return keys
-
-    def open(self, keys: BackendKeyData, session: SessionLike) -> None:
-        """From here on these keys cancel that session."""
-        self._open[keys.pid] = (keys.secret, session)
 
     def revoke(self, keys: BackendKeyData) -> None:
         self._open.pop(keys.pid, None)
 
     def find(self, request: CancelRequest) -> SessionLike | None:
         """The session whose keys these are."""
-        secret, session = self._open.get(request.pid, self._none)
+        known: tuple[bytes, SessionLike | None] = self._open.get(request.pid) or self._none
+        secret, session = known
         return session if hmac.compare_digest(secret, request.secret) else None

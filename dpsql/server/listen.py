@@ -217,25 +217,22 @@ class Server:
             await self._workers.cancel(session)
 
     async def _session(self, channel: Channel, connection: Connection, identity: Identity) -> None:
-        keys = self._keys.issue()
-        ask = None if self._peers is None else self._peers.ask
-        mine = Mine(self.roster, identity.user, number_of(keys.pid), ask)
-        make = partial(self._session_factory, identity.user, identity.database, identity.parameters, keys.pid, mine)
+        mine = Mine(self.roster, identity.user, None if self._peers is None else self._peers.ask)
+        make = partial(self._session_factory, identity.user, identity.database, identity.parameters, mine)
+        session = await self._workers.open(make)
+        keys = self._keys.open(session)
         try:
-            session = await self._workers.open(make)
-            self._keys.open(keys, session)
             greeting = (*session.greeting(), keys, m.ReadyForQuery("I"))
             channel.write(b"".join(map(connection.send, greeting)))
             inbox = Inbox(connection, session)
-            application = dict(identity.parameters).get("application_name", "")
             task = cast("asyncio.Task[None]", asyncio.current_task())
-            with self.roster.entered(identity.user, keys.pid, application, session, task) as entry:
+            with self.roster.entered(identity.user, session, task):
                 while (event := await self._next(channel, inbox)) is not None:
-                    with entry.at_work():
-                        await self._answer(channel, Turn(connection, session, event), session, identity.user)
+                    await self._answer(channel, Turn(connection, session, event), session, identity.user)
                     inbox.answered()
         finally:
             self._keys.revoke(keys)
+            self._workers.close_soon(session)
 
     async def _next(self, channel: Channel, inbox: Inbox) -> m.SessionMessage | None:
         """The next message; None at the end of the conversation. Raises GoneError, and Rejected when time is up."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Protocol
 
-from dpsql.catalog.context import OwnSessions
 from dpsql.pgwire.messages import BackendMessage, SessionMessage
+from dpsql.session.ports import OwnSessions
 
 
 class SessionLike(Protocol):
@@ -28,6 +28,15 @@ class SessionLike(Protocol):
         """What has just been answered came as these bytes; empty if it came in pieces. Called when nothing runs."""
         ...
 
+    @property
+    def pid(self) -> int:
+        """What the session itself says is its process."""
+        ...
+
+    def close(self) -> None:
+        """Lets all go that the session holds. Called once, when nothing runs."""
+        ...
+
     def cancel(self) -> None:
         """Stops the statement that runs now, if one does. Called from any thread, also after the client has left."""
         ...
@@ -36,12 +45,11 @@ class SessionLike(Protocol):
 class SessionFactory(Protocol):
     """Makes the session of a user who has proved who they are; Rejected ends the connection with that error.
 
-    `parameters` are those of the StartupMessage, `pid` the number that the client knows the session by, `sessions` all
-    that the user has open.
+    `parameters` are those of the StartupMessage, `sessions` all that the user has open.
     """
 
     def __call__(
-        self, user: str, database: str, parameters: tuple[tuple[str, str], ...], pid: int, sessions: OwnSessions, /
+        self, user: str, database: str, parameters: tuple[tuple[str, str], ...], sessions: OwnSessions, /
     ) -> SessionLike: ...
 
 

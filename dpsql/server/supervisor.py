@@ -59,7 +59,10 @@ class Worker:
 
 
 class Supervisor:
-    """`command` starts a worker, given two descriptors more; `first` is the question that it must answer to serve."""
+    """`command` starts a worker, given two descriptors more; `first` is the question that it must answer to serve.
+
+    One process more than `workers` gets no clients: it keeps what they share, and outlives each of them.
+    """
 
     def __init__(
         self,
@@ -89,16 +92,17 @@ class Supervisor:
 
     @property
     def workers(self) -> tuple[Worker, ...]:
-        """Those that serve, by number."""
-        return tuple(self._running[number] for number in sorted(self._running))
+        """Those that serve clients, by number."""
+        return tuple(self._running[number] for number in sorted(self._running) if number < self._count)
 
     async def start(self) -> None:
         """Returns when all workers serve. Raises Rejected with what a worker says that cannot."""
+        self._slots = [asyncio.create_task(self._keep(await self._begin(self._count)))]
         begun = await asyncio.gather(*map(self._begin, range(self._count)), return_exceptions=True)
         for problem in begun:
             if isinstance(problem, BaseException):
                 raise problem
-        self._slots = [asyncio.create_task(self._keep(worker)) for worker in self.workers]
+        self._slots += [asyncio.create_task(self._keep(worker)) for worker in self.workers]
 
     async def failed(self) -> None:
         """Waits for a loop of crashes, and raises Rejected then."""
@@ -114,10 +118,11 @@ class Supervisor:
             slot.cancel()
         await asyncio.gather(*self._slots, return_exceptions=True)
         await asyncio.gather(*map(self._end, self.workers))
+        await asyncio.gather(*map(self._end, tuple(self._running.values())))
 
     async def ask_all(self, question: Body) -> dict[int, Body]:
         """What each worker answers, by number. One that dies is left out; one that is silent is killed."""
-        workers = self.workers
+        workers = tuple(self._running.values())
         answers = await asyncio.gather(*(self._ask(worker, question) for worker in workers))
         return {worker.number: answer for worker, answer in zip(workers, answers, strict=True) if answer is not None}
 
@@ -155,9 +160,10 @@ class Supervisor:
             await self._end(worker)
             hint = answer.get("hint")
             raise Rejected(str(answer["refused"]), hint=str(hint) if hint else None, sqlstate=INTERNAL)
-        _log.info("worker %d serves: process %d", number, process.pid)
         self._running[number] = worker
-        self._doors.open()
+        if number < self._count:
+            _log.info("worker %d serves: process %d", number, process.pid)
+            self._doors.open()
         return worker
 
     async def _keep(self, worker: Worker) -> None:
@@ -194,7 +200,7 @@ class Supervisor:
         self._guests.forget(worker.number)
         worker.link.close()
         worker.over.close()
-        if not self._running:
+        if not self.workers:
             self._doors.shut()
 
     async def _end(self, worker: Worker) -> None:
@@ -213,7 +219,7 @@ class Supervisor:
     # --- clients, and what workers ask ---------------------------------------------------------------------------
 
     def _take(self, client: socket.socket) -> bool:
-        for worker in sorted(self._running.values(), key=lambda worker: worker.clients):
+        for worker in sorted(self.workers, key=lambda worker: worker.clients):
             if hand(client, worker.over):
                 worker.clients += 1
                 return True
@@ -221,8 +227,7 @@ class Supervisor:
 
     async def _asked(self, number: int, question: Body) -> Body:
         """`left`: a client has gone. `enter`, `leave`: a user's session wants a place, or gives it back. `cancel`:
-        another worker's client wants to stop its statement. `sessions`, `stop`: a user asks for all of theirs, or
-        stops one.
+        another worker's client wants to stop its statement. `stop`: a user stops a session of theirs, wherever it is.
 
         The answer to `cancel` is the same whatever came of it, so that it tells nobody which keys are right.
         """
@@ -239,19 +244,11 @@ class Supervisor:
             case {"do": "cancel", "pid": int(pid)} if (worker := self._running.get(number_of(pid))) is not None:
                 with suppress(ConnectionError, TimeoutError):
                     await worker.link.ask(question, CANCEL_PATIENCE)
-            case {"do": "stop", "pid": int(pid)} if (worker := self._running.get(number_of(pid))) is not None:
-                with suppress(ConnectionError, TimeoutError):
-                    return await worker.link.ask(question, CANCEL_PATIENCE)
-            case {"do": "sessions"}:
-                return {"sessions": await self._told_by_all(question, "sessions")}
+            case {"do": "stop"}:
+                asked = (worker.link.ask(question, CANCEL_PATIENCE) for worker in self.workers)
+                answers = await asyncio.gather(*asked, return_exceptions=True)
+                return {"stopped": any(isinstance(each, dict) and each.get("stopped") is True for each in answers)}
         return {}
-
-    async def _told_by_all(self, question: Body, name: str) -> list[object]:
-        """What the workers' lists of that name hold; those that do not answer in time are left out."""
-        asked = (worker.link.ask(question, CANCEL_PATIENCE) for worker in self.workers)
-        answers = await asyncio.gather(*asked, return_exceptions=True)
-        lists = (answer.get(name) for answer in answers if isinstance(answer, dict))
-        return [each for found in lists if isinstance(found, list) for each in found]
 
 
 @contextmanager

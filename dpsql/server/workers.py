@@ -61,6 +61,13 @@ class Workers:
         """The same without waiting."""
         self._cancels.submit(session.cancel)
 
+    def close_soon(self, session: SessionLike) -> None:
+        """Lets a session go that has ended, without waiting."""
+        try:
+            self._cancels.submit(session.close)
+        except RuntimeError:  # all is being stopped
+            session.close()
+
     def stop(self) -> None:
         """Takes no more work; what runs ends by itself."""
         self._statements.shutdown(wait=False, cancel_futures=True)

@@ -43,7 +43,7 @@ def with_options(values: Values, options: tuple[tuple[str, str], ...]) -> Values
             case "delta" | "privacy_unit_column":
                 values = {**values, STATED + name: value}
             case _ if name in _SETTINGS:
-                values = assign(values, _SETTINGS[name], value, values)
+                values = assign(values, _SETTINGS[name], value)
                 if name == "epsilon":
                     values = {**values, "dpsql.max_error": OWN}
             case _:

@@ -10,22 +10,22 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Literal, Protocol
 
-from dpsql.catalog.context import Context, NoSessions, OwnSessions
 from dpsql.errors import CANCELLED, Rejected
 from dpsql.pgwire.values import WireValue
+from dpsql.public.place import Names, Place
 from dpsql.types import Again, Answer, Description, Mechanism, Parameters, Relation, Settings, SqlType
 
 __all__ = [
     "Answer",
     "CancelToken",
-    "Catalog",
-    "Context",
     "Description",
     "Engine",
     "Mechanism",
+    "Names",
     "NoSessions",
     "OwnSessions",
     "Parameters",
+    "Place",
     "Settings",
     "WireParameters",
 ]
@@ -71,29 +71,42 @@ class CancelToken:
                 self._interrupts.remove(interrupt)
 
 
-class Catalog(Protocol):
-    """pg_catalog, information_schema and session functions as one user sees them. Free, and never from data."""
+class OwnSessions(Protocol):
+    """The sessions of the user who asks."""
 
-    def is_catalog(self, text: str) -> bool:
-        """Whether the query reads catalog relations or functions only; raises Rejected for a mixture."""
+    def stop(self, pid: int, *, end: bool) -> bool:
+        """Cancels what one does, or ends it; false if it is none of this user's. May block."""
         ...
 
-    def describe(self, text: str, parameter_types: tuple[SqlType | None, ...], context: Context) -> Description: ...
 
-    def answer(
-        self, text: str, parameters: WireParameters, context: Context, cancel: CancelToken | None = None
-    ) -> Relation: ...
+class NoSessions:
+    """Where nobody else can ask, as on the command line."""
+
+    def stop(self, pid: int, *, end: bool) -> bool:
+        return False
 
 
 class Engine(Protocol):
     """The only way to an answer. `describe` and `explain` are pure, free and never touch the backend."""
 
     @property
-    def parameters(self) -> Mapping[str, str]:
-        """Fixed parameters of the server: server_version and the like, TimeZone as the default."""
+    def statement_timeout(self) -> float:
+        """Seconds that a statement may take in all."""
         ...
 
-    def catalog(self, user: str) -> Catalog: ...
+    def place(self, user: str) -> Place:
+        """Where the user's sessions live in the public server."""
+        ...
+
+    def names(self, user: str) -> Names:
+        """What the public server cannot answer for this user."""
+        ...
+
+    def check(
+        self, user: str, text: str, offset: int, settings: Settings, parameters: Parameters, cancel: CancelToken
+    ) -> None:
+        """Raises what is wrong with a query of these parameters."""
+        ...
 
     def describe(
         self,

@@ -8,45 +8,19 @@ from __future__ import annotations
 
 import logging
 import traceback
-from collections.abc import Iterable, Iterator
 
 from dpsql.errors import DpsqlError, Failed
-from dpsql.pgwire import values
 from dpsql.pgwire.messages import (
-    BackendMessage,
-    DataRow,
     ErrorResponse,
     NoticeResponse,
-    RowDescription,
     error_response,
 )
-from dpsql.types import Column, Value
 
 log = logging.getLogger("dpsql.session")
-
-Formats = tuple[int, ...]
-
-
-def row_description(columns: tuple[Column, ...], formats: Formats = ()) -> RowDescription:
-    codes = values.formats(formats, len(columns))
-    return RowDescription(tuple(values.field(column, code) for column, code in zip(columns, codes, strict=True)))
-
-
-def data_rows(
-    columns: tuple[Column, ...], rows: Iterable[tuple[Value, ...]], formats: Formats = ()
-) -> Iterator[BackendMessage]:
-    codes = values.formats(formats, len(columns))
-    encoders = [values.encoder(column.type, code) for column, code in zip(columns, codes, strict=True)]
-    for row in rows:
-        yield DataRow(tuple(encode(value) for encode, value in zip(encoders, row, strict=True)))
 
 
 def notice(text: str) -> NoticeResponse:
     return NoticeResponse("NOTICE", "00000", text)
-
-
-def warning(text: str, sqlstate: str) -> NoticeResponse:
-    return NoticeResponse("WARNING", sqlstate, text)
 
 
 def error(exception: Exception) -> ErrorResponse:

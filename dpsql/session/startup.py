@@ -1,38 +1,49 @@
 """What a StartupMessage may set: parameters by name, and `options=-c name=value`.
 
-Decides how they are read. It must never take an identity from them: the user is who logged in.
+Decides which of them reach the public server. It must never take an identity from them: the user is who logged in.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator
 
 from dpsql.errors import NOT_PERMITTED, NOT_SUPPORTED, Rejected
-from dpsql.session.settings import Values, assign, initial
+from dpsql.session.settings import ALWAYS_ON, DEFAULTS, PREFIX, checked
 
 _NOT_SETTINGS = frozenset({"user", "database", "options"})
+"""Of the StartupMessage itself; as options they would be another user's."""
+_CHECKED = ALWAYS_ON | {"client_encoding"}
+_IDENTITY = _NOT_SETTINGS | {"role", "session_authorization"}
 
 
-def settings(fixed: Mapping[str, str], user: str, parameters: Iterable[tuple[str, str]]) -> Values:
-    """A new session's settings. Raises Rejected for a value that is not allowed or a name that does not exist."""
-    defaults = values = initial(fixed, user)
-    for name, value in parameters:
+def parameters(given: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
+    """A new session's settings, ours with their defaults first. Raises Rejected for what may not be set.
+
+    Those of the public server are its own to judge.
+    """
+    found = dict(DEFAULTS)
+    for name, value in _named(given):
+        key = name.lower()
+        if key in _IDENTITY:
+            raise Rejected(f'"{name[:63]}" cannot be set at login', sqlstate=NOT_PERMITTED, hint="Log in as that user.")
+        if key == "replication" and value.lower() in ("false", "off", "no", "0"):
+            continue
+        if key == "replication":
+            raise Rejected("replication connections are not supported", sqlstate=NOT_SUPPORTED)
+        if key.startswith(PREFIX) or key in _CHECKED:
+            found |= checked(key, value)
+        if key.startswith(PREFIX):
+            continue
+        found[name] = value
+    return tuple(found.items())
+
+
+def _named(given: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    for name, value in given:
         if name == "options":
-            for inner, inner_value in _options(value):
-                values = _assign(values, inner, inner_value, defaults)
+            yield from _options(value)
         elif name not in _NOT_SETTINGS and not name.startswith("_pq_."):
-            values = _assign(values, name, value, defaults)
-    return values
-
-
-def _assign(values: Values, name: str, value: str, defaults: Values) -> Values:
-    if name == "replication":
-        if value.lower() in ("false", "off", "no", "0"):
-            return values
-        raise Rejected("replication connections are not supported", sqlstate=NOT_SUPPORTED)
-    if name.lower() in ("role", "session_authorization"):
-        raise Rejected(f'"{name}" cannot be set at login', sqlstate=NOT_PERMITTED, hint="Log in as that user.")
-    return assign(values, name, value, defaults)
+            yield name, value
 
 
 def _options(text: str) -> list[tuple[str, str]]:

@@ -6,12 +6,13 @@ The command line is trusted: who may read the policy and the ledger needs no pas
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 from dpsql.engine import Engine, open_engine
 from dpsql.errors import UNDEFINED_OBJECT, Rejected
 from dpsql.pgwire import messages as wire
+from dpsql.pgwire.backend import messages
 from dpsql.pgwire.values import WireValue, decode_value, type_of
 from dpsql.policy.load import load
 from dpsql.session.session import Session
@@ -22,9 +23,10 @@ from dpsql.types import SqlType
 @contextmanager
 def open_session(policy: Path, user: str, settings: tuple[tuple[str, str], ...] = ()) -> Iterator[Session]:
     """A session of `user` over the policy's own backend and ledger."""
-    engine, dataset = _opened(policy, user)
+    engine, _ = _opened(policy, user)
     try:
-        yield Session(engine, user, dataset, settings)
+        with closing(Session(engine, user, settings)) as session:
+            yield session
     finally:
         engine.close()
 
@@ -43,18 +45,21 @@ class Local:
     def __init__(self, policy: Path, user: str | None) -> None:
         self.user = user or _only_user(policy)
         self._engine, self.dataset = _opened(policy, self.user)
-        self._session = Session(self._engine, self.user, self.dataset)
+        self._session = Session(self._engine, self.user)
 
     def run(self, statement: str) -> Result:
-        return next(run(self._session, statement), Result((), (), "", ()))
+        results = tuple(run(self._session, statement))  # to the end: a session that is left amid its answer is lost
+        return results[0] if results else Result((), (), "", ())
 
     def cancel(self) -> None:
         self._session.cancel()
 
     def reopen(self) -> None:
-        self._session = Session(self._engine, self.user, self.dataset)
+        self._session.close()
+        self._session = Session(self._engine, self.user)
 
     def close(self) -> None:
+        self._session.close()
         self._engine.close()
 
 
@@ -75,7 +80,8 @@ def run(session: Session, text: str) -> Iterator[Result]:
     rows: list[tuple[WireValue, ...]] = []
     notices: list[str] = []
     copied = b""
-    for message in session.handle(wire.Query(text)):
+    error: Rejected | None = None
+    for message in messages(session.handle(wire.Query(text))):
         match message:
             case wire.RowDescription(fields=found):
                 fields, types = found, tuple(type_of(f.type_oid) for f in found)
@@ -89,7 +95,7 @@ def run(session: Session, text: str) -> Iterator[Result]:
                 yield Result(tuple(f.name for f in fields), tuple(rows), tag, tuple(notices), types, copied)
                 fields, types, rows, notices, copied = (), (), [], [], b""
             case wire.ErrorResponse():
-                raise Rejected(
+                error = Rejected(
                     message.message,
                     sqlstate=message.sqlstate,
                     hint=message.hint,
@@ -98,6 +104,8 @@ def run(session: Session, text: str) -> Iterator[Result]:
                 )
             case _:
                 continue
+    if error is not None:
+        raise error
     if notices:
         yield Result((), (), "", tuple(notices))
 

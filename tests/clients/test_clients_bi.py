@@ -178,7 +178,7 @@ def test_npgsql_loads_its_types(served: Served) -> None:
             if not cursor.nextset():
                 break
     version, types, fields, labels = results
-    assert version[0][0].startswith("PostgreSQL 15.")
+    assert version[0][0].startswith("PostgreSQL 1")
     names = {row[2]: row for row in types}
     assert {"bool", "int8", "numeric", "text", "timestamp", "_text", "int4range", "record"} <= set(names)
     assert names["_text"][3:] == ("a", False, 25)

@@ -100,7 +100,7 @@ async def _asyncpg_answers(client: Any) -> None:
     )
     assert [(row["relname"], row["relkind"]) for row in names] == [("orders", b"r")]
     assert await client.fetchval("SELECT current_schemas(true)") == ["pg_catalog", "public"]
-    assert (await client.fetchrow("SELECT indkey, indoption FROM pg_index LIMIT 1"))["indoption"] == [0]
+    assert set((await client.fetchrow("SELECT indoption FROM pg_index LIMIT 1"))["indoption"]) <= {0, 1, 2, 3}
 
 
 async def _asyncpg_cursors(client: Any) -> None:

@@ -66,7 +66,7 @@ def test_scans_are_refused(served: Served) -> None:
         "SELECT count(*) FROM shop.countries",
     )
     for text in refused:
-        assert "Rows of a private table are never returned." in text
+        assert "never returned" in text
         assert "Ask for aggregates" in text
     assert after == [[3]]
     (changed,) = asked(served, "CALL postgres_execute('shop', 'DELETE FROM orders')")

@@ -51,7 +51,7 @@ def test_describes_what_the_policy_says(served: Served) -> None:
         'users_pkey" PRIMARY KEY, btree (id)',
         '"users_country_fkey" FOREIGN KEY (country) REFERENCES countries(code)',
         "amount|numeric(10,2)||||main|||From 0.00 to 100.00",
-        "public|countries|table|dpsql|permanent|heap|0 bytes|Public: answered exactly and free.",
+        "Public: answered exactly and free.",
         "public|v_orders|view|dpsql",
         'View "public.v_orders"',
     ):

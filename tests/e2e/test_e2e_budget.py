@@ -40,7 +40,7 @@ def test_ten_times_a_tenth_fit_in_one(pure: Proxy) -> None:
             assert epsilon.rstrip("0") in said or "1e-6" in said.lower(), said
         carol.execute("SET dpsql.epsilon = 0.1")
         assert len(ask(carol, "SELECT COUNT(*) FROM people WHERE age > 3")) == 1
-    assert "epsilon 1," in pure.spent("carol") + ","
+    assert "epsilon 1 (" in pure.spent("carol")
 
 
 def test_the_dataset_s_budget_bounds_all_users_together(make_policy: MakePolicy) -> None:
@@ -109,7 +109,7 @@ def test_eight_sessions_and_two_processes_race_for_ten_answers(make_policy: Make
             outcomes = [o for part in threads.map(_race, [(proxies[i % 2], i) for i in range(8)]) for o in part]
     assert set(outcomes) <= {"answered", "53400"}
     assert outcomes.count("answered") == 10
-    assert proxies[0].spent("fred").endswith("epsilon 1, delta 0")
+    assert "epsilon 1 (" in proxies[0].spent("fred")
 
 
 def _race(task: tuple[Proxy, int]) -> list[str]:

@@ -40,9 +40,5 @@ def test_division_by_zero_in_the_catalog(proxy: Proxy, alice: Client) -> None:
     assert proxy.refusal(alice, "SELECT 1 / 0 FROM pg_class").sqlstate == "22012"
 
 
-def test_an_empty_select(proxy: Proxy, alice: Client) -> None:
-    assert proxy.refusal(alice, "SELECT").sqlstate == "42601"
-
-
 def test_the_view_of_one_s_own_entries(alice: Client) -> None:
     assert ask(alice, "SELECT * FROM dpsql.ledger") is not None

@@ -81,7 +81,7 @@ def test_the_catalog_shows_what_is_declared_only(clean: Proxy, alice: Client) ->
     assert {name for (name,) in columns} == {"uid", "age", "salary", "score", "city", "joined", "note"}
     assert "hidden" not in clean.psql("-c", "\\d+ people").stdout
     ((rows,),) = ask(alice, "SELECT reltuples FROM pg_class WHERE relname = 'people'")
-    assert rows in (0, -1)
+    assert rows == 1000  # the units that the policy says, never what is there
 
 
 def test_the_views_that_hints_name(alice: Client) -> None:
@@ -179,11 +179,11 @@ def test_epsilon_is_the_price(clean: Proxy) -> None:
     with client(clean) as alice:
         bars = []
         alice.execute("SET dpsql.reuse_error = 0")
-        for epsilon in ("0.3", "3", "30"):
+        for epsilon in ("0.25", "1", "10"):
             alice.execute(f"SET dpsql.epsilon = {epsilon}".encode())
             bars.append(ask(alice, "SELECT dp_stddev(COUNT(*)) FROM people")[0][0])
-        assert bars[0] > 8 * bars[1] > 40 * bars[2]
-        options = "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (epsilon = 0.3) dp_stddev(COUNT(*)) FROM people"
+        assert bars[0] > 3 * bars[1] > 15 * bars[2]
+        options = "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (epsilon = 0.25) dp_stddev(COUNT(*)) FROM people"
         assert ask(alice, options)[0][0] == bars[0]
 
 

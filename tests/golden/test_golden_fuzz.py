@@ -29,6 +29,7 @@ from dpsql.engine import Engine, open_engine
 from dpsql.errors import Rejected
 from dpsql.ledger import init_ledger
 from dpsql.pgwire import messages as m
+from dpsql.pgwire.backend import messages
 from dpsql.policy.load import parse as load
 from dpsql.policy.schema import Schema
 from dpsql.session.session import Session
@@ -45,7 +46,7 @@ def corpora() -> dict[str, tuple[str, ...]]:
         for case in file.cases:
             found[case.policy].append(golden.terms(case)[1])
     first = next(iter(found))
-    for path in (TESTS / "catalog/client_queries.sql", TESTS / "superset/statements.sql"):
+    for path in (TESTS / "session/client_queries.sql", TESTS / "superset/statements.sql"):
         found[first] += client_statements(path.read_text(encoding="utf-8"))
     return {policy: tuple(statements) for policy, statements in found.items()}
 
@@ -149,7 +150,7 @@ class World:
 
     def ask(self, text: str) -> list[m.BackendMessage]:
         self.reserved.clear()
-        told = list(self.session.handle(m.Query(text)))
+        told = list(messages(self.session.handle(m.Query(text))))
         if told[-1] != m.ReadyForQuery("I"):
             list(self.session.handle(m.Query("ROLLBACK")))
         return told
@@ -169,8 +170,8 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     text = text.replace("duckdb:golden.duckdb", f"duckdb:{folder}/golden.duckdb")
     policy = load(f"{text}\nledger: sqlite:{folder}/golden.ledger\n{USERS}", folder / "golden.yaml")
     init_ledger(policy.ledger, policy.dataset)
-    with closing(open_engine(policy)) as engine:
-        made = World(engine, Session(engine, "ann", "golden", (), 1))
+    with closing(open_engine(policy)) as engine, closing(Session(engine, "ann")) as session:
+        made = World(engine, session)
         watch(engine, made.reserved)
         yield made
 

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import psycopg
 import pytest
 from psycopg.rows import TupleRow
-from public_fakes import schema_at
+from public_fakes import Connect, schema_at
 
 from dpsql.public.server import PublicServer
-
-Connect = Callable[..., psycopg.Connection[TupleRow]]
 
 
 @pytest.fixture(scope="module")

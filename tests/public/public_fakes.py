@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
+
+import psycopg
+from psycopg.rows import TupleRow
 
 from dpsql.policy.model import Budget, Policy, Privacy, Role, Table, UnitPath, User
 from dpsql.policy.schema import Schema, SchemaColumn, SchemaTable
@@ -27,6 +30,8 @@ from dpsql.types import (
     Value,
 )  # fmt: skip
 
+Connect = Callable[..., psycopg.Connection[TupleRow]]
+"""Connects as a user, as the proxy does."""
 NUMERIC_10_2 = SqlType(Kind.NUMERIC, 10, 2)
 
 CUSTOMERS = SchemaTable(

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import psycopg
 import pytest
-from conftest import Connect
 from psycopg import errors
 from psycopg.rows import TupleRow
-from public_fakes import COUNTRIES, VALUES
+from public_fakes import COUNTRIES, VALUES, Connect
 
 from dpsql.public.server import PublicServer
 

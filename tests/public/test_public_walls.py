@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import psycopg
 import pytest
-from conftest import Connect
 from psycopg import errors
+from public_fakes import Connect
 
 from dpsql.public.server import PublicServer
 from dpsql.public.walls import DENIED_IMMUTABLE, OWN_FUNCTIONS, allowed_functions

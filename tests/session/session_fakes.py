@@ -1,22 +1,30 @@
-"""A session over a fake engine: answers are canned, calls are counted."""
+"""A session over a fake engine and a real public server: answers are canned, calls are counted."""
 
 from __future__ import annotations
 
+import atexit
+import shutil
+import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from decimal import Decimal
+from functools import cache
+from pathlib import Path
 from typing import Literal
 
 from dpsql.errors import UNDEFINED_TABLE, Rejected
 from dpsql.pgwire import messages as m
+from dpsql.pgwire.backend import messages
+from dpsql.policy.model import Budget, Policy, Privacy, Role, Table, User
+from dpsql.policy.schema import Schema, SchemaColumn, SchemaTable
+from dpsql.public.place import Names, Place
+from dpsql.public.server import open_public
 from dpsql.session.ports import (
     Answer,
     CancelToken,
-    Catalog,
-    Context,
     Description,
     Parameters,
     Settings,
-    WireParameters,
 )
 from dpsql.session.session import Session
 from dpsql.types import INT8, TEXT, Again, Column, Relation, SqlType, Value
@@ -25,17 +33,34 @@ COLUMNS = (Column("city", TEXT), Column("n", INT8))
 ROWS: tuple[tuple[Value, ...], ...] = tuple((f"city{n}", n) for n in range(1, 8))
 
 
-class FakeCatalog:
-    def is_catalog(self, text: str) -> bool:
-        return "pg_" in text or "version()" in text
+def _schema(folder: Path) -> Schema:
+    """No tables but a private one, t; alice sees it."""
+    policy = Policy(
+        dataset="demo",
+        backend="duckdb:demo.duckdb",
+        ledger=f"sqlite:{folder / 'demo.ledger'}",
+        privacy=Privacy("person", 1000, Budget(Decimal(1), Decimal("1e-6"))),
+        tables={"t": Table(unit="uid")},
+        path=folder / "demo.yaml",
+        roles={"analyst": Role()},
+        users={"alice": User("analyst")},
+    )
+    return Schema(policy, {"t": SchemaTable("t", False, (SchemaColumn("uid", INT8),), unit="uid")}, INT8)
 
-    def describe(self, text: str, parameter_types: tuple[SqlType | None, ...], context: Context) -> Description:
-        return Description(tuple(type or TEXT for type in parameter_types), (Column("version", TEXT),))
 
-    def answer(
-        self, text: str, parameters: WireParameters, context: Context, cancel: CancelToken | None = None
-    ) -> Relation:
-        return Relation((Column("version", TEXT),), ((f"for {context.user}",),))
+@cache
+def place() -> Place:
+    """Where alice's sessions live: a public server of these tests' own, for as long as the process."""
+    folder = Path(tempfile.mkdtemp(prefix="dpsql-test-"))
+    folder.chmod(0o711)
+    server = open_public(_schema(folder))
+
+    def end() -> None:
+        server.close()
+        shutil.rmtree(folder, ignore_errors=True)
+
+    atexit.register(end)
+    return Place(str(server.socket), server.database_of("alice"), server.role_of("alice"))
 
 
 @dataclass
@@ -49,12 +74,18 @@ class FakeEngine:
     recalls: list[str] = field(default_factory=list)
     serial: int = 1
 
-    @property
-    def parameters(self) -> Mapping[str, str]:
-        return {"server_version": "15.8", "server_encoding": "UTF8", "TimeZone": "UTC"}
+    statement_timeout: float = 30.0
 
-    def catalog(self, user: str) -> Catalog:
-        return FakeCatalog()
+    def place(self, user: str) -> Place:
+        return place()
+
+    def names(self, user: str) -> Names:
+        return Names(frozenset(("t",)))
+
+    def check(
+        self, user: str, text: str, offset: int, settings: Settings, parameters: Parameters, cancel: CancelToken
+    ) -> None:
+        self._check(text, offset)
 
     def describe(
         self,
@@ -97,7 +128,7 @@ class FakeEngine:
         format: Literal["text", "json"],
         cancel: CancelToken,
     ) -> Relation:
-        return Relation((Column("QUERY PLAN", TEXT),), ((f"plan as {format}",),))
+        return Relation((Column("QUERY PLAN", TEXT),), ((f'"plan as {format}"',),))
 
     def recalled(self, user: str, text: str, again: Again) -> bool:
         self.recalls.append(text)
@@ -122,10 +153,14 @@ class Client:
     parameters: Iterable[tuple[str, str]] = ()
 
     def __post_init__(self) -> None:
-        self.session = Session(self.engine, "alice", "demo", self.parameters, pid=7)
+        self.session = Session(self.engine, "alice", self.parameters)
+
+    def __del__(self) -> None:
+        if hasattr(self, "session"):
+            self.session.close()
 
     def send(self, *events: m.SessionMessage) -> list[m.BackendMessage]:
-        return [reply for event in events for reply in self.session.handle(event)]
+        return [reply for event in events for reply in messages(self.session.handle(event))]
 
     def query(self, text: str) -> list[str]:
         return words(self.send(m.Query(text)))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -25,7 +26,7 @@ from dpsql.session.ports import Answer, CancelToken, Parameters, Settings
 from dpsql.session.session import Session
 from dpsql.types import Again, Relation
 
-TRACES = Path(__file__).parents[1] / "catalog" / "client_queries.sql"
+TRACES = Path(__file__).parent / "client_queries.sql"
 OIDS = (
     0,
     16,
@@ -56,9 +57,9 @@ TYPES = b"QPBDECHSXFpdcf"
 COMMANDS = (
     "BEGIN", "COMMIT", "ROLLBACK", "SAVEPOINT a", "ROLLBACK TO a", "RELEASE a", "SET dpsql.epsilon = 0.5",
     "SHOW ALL", "RESET ALL", "DISCARD ALL", "DECLARE c CURSOR WITH HOLD FOR SELECT city FROM t", "FETCH 3 FROM c",
-    "MOVE ALL c", "CLOSE c", "PREPARE p AS SELECT $1", "EXECUTE p(1)", "DEALLOCATE p", "EXPLAIN SELECT 1",
+    "MOVE ALL c", "CLOSE c", "PREPARE p AS SELECT $1", "EXECUTE p(1)", "DEALLOCATE p", "EXPLAIN SELECT 1 FROM t",
     "COPY (SELECT city FROM t) TO STDOUT (FORMAT csv, HEADER)", "COPY (SELECT city FROM t) TO STDOUT WITH BINARY",
-    "SELECT 1; SELECT missing; SELECT 2", "", ";", "SET TIME ZONE 'UTC'", "LISTEN a", "UNLISTEN *",
+    "SELECT 1 FROM t; SELECT missing FROM t; SELECT 2 FROM t", "", ";", "SET TIME ZONE 'UTC'", "LISTEN a", "UNLISTEN *",
 )  # fmt: skip
 _VERIFIER = make_verifier("secret", iterations=1)
 
@@ -184,8 +185,11 @@ class Drive:
 
     def run(self, random: Random, turns: int) -> None:
         """One connection, until its end or for so many turns."""
+        with closing(Session(self.engine, "alice")) as session:
+            self._turns(random, turns, session)
+
+    def _turns(self, random: Random, turns: int, session: Session) -> None:
         connection = opened()
-        session = Session(self.engine, "alice", "demo")
         inbox = Inbox(connection, session)
         for _ in range(turns):
             made = turn(random)

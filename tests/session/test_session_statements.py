@@ -15,7 +15,7 @@ from dpsql.compiler.statements import split
 from dpsql.compiler.tokens import MAX_BYTES, TokenKind, scan
 from dpsql.errors import Rejected
 
-TRACES = Path(__file__).parents[1] / "catalog" / "client_queries.sql"
+TRACES = Path(__file__).parent / "client_queries.sql"
 
 
 def one(text: str) -> k.Statement:

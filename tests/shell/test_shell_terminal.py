@@ -10,10 +10,7 @@ from pathlib import Path
 import pytest
 from shell_world import PASSWORD, Terminal, make_world, proxy, stop, terminal
 
-SLOW = (
-    "SELECT count(*) FROM visits v CROSS JOIN streets a CROSS JOIN streets b CROSS JOIN streets c"
-    " WHERE v.amount + a.number > b.number + c.number;"
-)
+SLOW = "SELECT count(*) FROM generate_series(1, 100000) a CROSS JOIN generate_series(1, 100000) b CROSS JOIN streets c;"
 """Minutes, if nobody stops it."""
 
 

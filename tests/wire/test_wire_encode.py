@@ -25,6 +25,7 @@ CASES: list[tuple[m.BackendMessage, bytes]] = [
     ),
     (m.DataRow((b"ab", None, b"")), b"D\0\0\0\x14\0\x03\0\0\0\x02ab\xff\xff\xff\xff\0\0\0\0"),
     (m.DataRow(()), b"D\0\0\0\x06\0\0"),
+    (m.Raw(b"Z", b"Z\0\0\0\x05I", True), b"Z\0\0\0\x05I"),
     (m.CommandComplete("SELECT 1"), b"C\0\0\0\x0dSELECT 1\0"),
     (m.EmptyQueryResponse(), b"I\0\0\0\x04"),
     (m.ParseComplete(), b"1\0\0\0\x04"),

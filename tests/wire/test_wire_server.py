@@ -30,7 +30,7 @@ def server() -> Iterator[Running]:
 def test_login_tells_what_clients_want_to_know(server: Running) -> None:
     with Raw(server.port) as client:
         facts = client.login()
-        assert facts["server_version"] == "15.14"
+        assert facts["server_version"] == "18.4"
         assert facts["client_encoding"] == facts["server_encoding"] == "UTF8"
         assert facts["DateStyle"] == "ISO, MDY"
         assert facts["integer_datetimes"] == facts["standard_conforming_strings"] == "on"

@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
+from itertools import count
 from pathlib import Path
 
 from cryptography import x509
@@ -23,20 +24,28 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from dpsql.catalog.context import OwnSessions
 from dpsql.errors import DpsqlError, Rejected
 from dpsql.pgwire import messages as m
 from dpsql.pgwire import values
 from dpsql.pgwire.auth import make_verifier
-from dpsql.pgwire.parameters import FIXED
 from dpsql.server.limits import Limits
 from dpsql.server.listen import Server
 from dpsql.server.tls import Certificate
+from dpsql.session.ports import OwnSessions
 from dpsql.types import INT4, Column
 
 USER, PASSWORD = "alice", "correct horse"
 USERS = {USER: make_verifier(PASSWORD), "bob": make_verifier("staple")}
 ROW = "x" * 1000
+_PIDS = count(1)
+REPORTED = {
+    "server_version": "18.4",
+    "server_encoding": "UTF8",
+    "client_encoding": "UTF8",
+    "DateStyle": "ISO, MDY",
+    "integer_datetimes": "on",
+    "standard_conforming_strings": "on",
+}
 
 
 @dataclass
@@ -46,8 +55,8 @@ class FakeSession:
     user: str
     database: str
     parameters: tuple[tuple[str, str], ...]
-    pid: int
     mine: OwnSessions
+    pid: int = field(default_factory=lambda: next(_PIDS))
     cancelled: threading.Event = field(default_factory=threading.Event)
     sleeping: threading.Event = field(default_factory=threading.Event)
     statements: dict[str, m.Parse] = field(default_factory=dict)
@@ -56,7 +65,7 @@ class FakeSession:
     asked: list[bytes] = field(default_factory=list)
 
     def greeting(self) -> tuple[m.BackendMessage, ...]:
-        reported = {**FIXED, "session_authorization": self.user}
+        reported = {**REPORTED, "session_authorization": self.user}
         return tuple(m.ParameterStatus(name, value) for name, value in reported.items())
 
     def recall(self, asked: bytes) -> bytes | None:
@@ -67,6 +76,9 @@ class FakeSession:
 
     def cancel(self) -> None:
         self.cancelled.set()
+
+    def close(self) -> None:
+        pass
 
     def handle(self, event: m.SessionMessage) -> Iterator[m.BackendMessage]:
         try:
@@ -196,12 +208,10 @@ def serving(tls: Certificate | None = None, limits: Limits | None = None) -> Ite
     """A server on a free port of this machine, stopped at the end."""
     sessions: list[FakeSession] = []
 
-    def make(
-        user: str, database: str, parameters: tuple[tuple[str, str], ...], pid: int, mine: OwnSessions
-    ) -> FakeSession:
+    def make(user: str, database: str, parameters: tuple[tuple[str, str], ...], mine: OwnSessions) -> FakeSession:
         if database == "nowhere":
             raise Rejected('database "nowhere" does not exist', sqlstate="3D000")
-        sessions.append(FakeSession(user, database, parameters, pid, mine))
+        sessions.append(FakeSession(user, database, parameters, mine))
         return sessions[-1]
 
     server = Server(make, lambda: USERS, ("127.0.0.1", 0), tls, limits)
