@@ -17,6 +17,8 @@ from sqlglot import exp, parse_one
 
 from dpsql.compiler.bind.propagate import WIDE
 from dpsql.compiler.parse import name_of, refuse
+from dpsql.compiler.spelling import exactly, meant
+from dpsql.compiler.tables import named
 from dpsql.dp.randomized import RandomizedResponse, response
 from dpsql.errors import Failed, Rejected
 from dpsql.policy.schema import Schema, SchemaColumn, SchemaTable
@@ -50,10 +52,13 @@ def debiased(
     `shadowed`: names that stand for a WITH query. `visible`: the tables that the user may see, None for all. Raises
     Rejected 0A000 for a query that mixes.
     """
+    alone = not select.args.get("joins")
     for item in _tables(select):
-        name = name_of(item.this)
-        table = schema.tables.get(name) if visible is None or name in visible else None
-        if table is None or name in shadowed or name_of(item.args.get("db")) not in ("", "public"):
+        if not item.args.get("db") and name_of(item.this) in shadowed:
+            continue
+        found = named(item, schema, visible)
+        table = schema.tables.get(found.name) if found is not None else None
+        if table is None:
             continue
         if item.args.get("alias") is not None and item.args["alias"].args.get("columns"):
             continue  # names of its own, which never stand for a randomized column
@@ -61,9 +66,10 @@ def debiased(
         for column in table.columns:
             if column.randomized is None:
                 continue
-            named = next((c for c in _own(select) if _means(c, column.name, qualifier)), None)
-            if named is not None:
-                return _answered(select, item, named, table, column)
+            asked = (c for c in _own(select) if _means(c, column.name, table, qualifier))
+            first = next((c for c in asked if alone or exactly(c.this, column.name)), None)
+            if first is not None:
+                return _answered(select, item, first, table, column)
     return select
 
 
@@ -82,14 +88,16 @@ def _own(node: exp.Expr) -> Iterator[exp.Expr]:
             yield from _own(child)
 
 
-def _means(node: exp.Expr, name: str, qualifier: str) -> bool:
-    return isinstance(node, exp.Column) and name_of(node.this) == name and node.table in ("", qualifier)
+def _means(node: exp.Expr, name: str, table: SchemaTable, qualifier: str) -> bool:
+    if not isinstance(node, exp.Column) or node.table not in ("", qualifier):
+        return False
+    return meant(node.this, [column.name for column in table.columns]) == (name,)
 
 
 def _answered(
-    select: exp.Select, item: exp.Table, named: exp.Expr, table: SchemaTable, column: SchemaColumn
+    select: exp.Select, item: exp.Table, first: exp.Expr, table: SchemaTable, column: SchemaColumn
 ) -> exp.Select:
-    mixed = _mixed(select, item, column)
+    mixed = _mixed(select, item, table, column)
     if mixed is not None:
         raise _refusal(mixed, table, column)
     if column.randomized is None or column.values is None:
@@ -111,7 +119,7 @@ def _answered(
     return made
 
 
-def _mixed(select: exp.Select, item: exp.Table, column: SchemaColumn) -> exp.Expr | None:
+def _mixed(select: exp.Select, item: exp.Table, table: SchemaTable, column: SchemaColumn) -> exp.Expr | None:
     """What the query reads or does beside counting the one column; None where that is all."""
     joins: list[exp.Join] = select.args.get("joins") or []
     if joins:
@@ -120,7 +128,7 @@ def _mixed(select: exp.Select, item: exp.Table, column: SchemaColumn) -> exp.Exp
     for node in _own(select):
         if isinstance(node, exp.Star) and not isinstance(node.parent, exp.Count):
             return node
-        known = _means(node, column.name, item.alias_or_name) or node.name in _output_names(select)
+        known = _means(node, column.name, table, item.alias_or_name) or node.name in _output_names(select)
         if isinstance(node, exp.Column) and not isinstance(node.this, exp.Star) and not known:
             return node
         asks = asks or isinstance(node, exp.Count)

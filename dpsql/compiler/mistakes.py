@@ -40,7 +40,7 @@ def _hint(column: exp.Column) -> str | None:
     if column.args.get("table") or select is None:
         return None
     name = name_of(column.this)
-    meant = next((e for e in select.expressions if isinstance(e, exp.Alias) and e.alias == name), None)
+    meant = next((e for e in select.expressions if isinstance(e, exp.Alias) and name_of(e.args["alias"]) == name), None)
     if meant is not None:
         return _of_alias(column, name, unwrap(meant.this))
     return _of_constant(column, name)

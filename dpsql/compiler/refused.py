@@ -7,6 +7,7 @@ the columns of every FROM item that is known, and stands silently for those of t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 
 from sqlglot import exp
@@ -15,9 +16,10 @@ from dpsql.compiler.algebra import Rows, columns_of
 from dpsql.compiler.bind.expr import Context, bind_condition
 from dpsql.compiler.bind.grouping import has_aggregates, rewrite
 from dpsql.compiler.bind.measured import Grouping
-from dpsql.compiler.bind.scope import Field, Source, unknown_columns, unknown_item
+from dpsql.compiler.bind.scope import Source, unknown_columns, unknown_item
 from dpsql.compiler.parse import name_of
 from dpsql.compiler.problems import Problems
+from dpsql.compiler.spelling import Written, meant
 
 
 def unknown_source(item: exp.Expr) -> Source:
@@ -31,10 +33,11 @@ def stand_in(sources: list[Source], joins: list[exp.Join]) -> Source:
     """All sources side by side, whatever their join is. USING and NATURAL leave one column of each name."""
     fields = list(sources[0].fields)
     for join, source in zip(joins, sources[1:], strict=True):
-        merged = {name_of(u.this if isinstance(u, exp.Column) else u) for u in join.args.get("using") or []}
+        using: list[Written] = [u.this if isinstance(u, exp.Column) else u for u in join.args.get("using") or []]
+        merged = {name for u in using for name in meant(u, [f.name for f in source.fields])}
         if str(join.args.get("method") or "").upper() == "NATURAL":
             merged = {f.name for f in fields}
-        fields += [Field(f.qualifier, f.name, f.expr, f.merged or f.name in merged) for f in source.fields]
+        fields += [replace(f, merged=f.merged or f.name in merged) for f in source.fields]
     columns = tuple({col.name: col for f in fields for col in columns_of(f.expr)}.values())
     return Source(
         node=Rows(-1, columns),

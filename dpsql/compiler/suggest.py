@@ -6,27 +6,27 @@ average. Only for queries whose tables were all resolved, so that none is named 
 
 from __future__ import annotations
 
-import re
-
 from sqlglot import exp
-from sqlglot.dialects.postgres import Postgres
 
 from dpsql.compiler.parse import name_of
+from dpsql.compiler.spelling import quoted
+from dpsql.compiler.tables import named, written
 from dpsql.policy.schema import Schema, SchemaColumn, SchemaTable
 from dpsql.types import Kind
 
 _MAX_KEYS = 200
 """More rows than anyone reads."""
-_PLAIN = re.compile(r"[a-z_][a-z0-9_]*")
 
 
-def suggestion(schema: Schema, query: exp.Expr) -> str | None:
+def suggestion(schema: Schema, query: exp.Expr, visible: frozenset[str] | None = None) -> str | None:
     """An aggregate over the first private table of a query; None where no table of the policy is named."""
     shadowed = {name_of(cte.args["alias"].this) for cte in query.find_all(exp.CTE)}
     for node in query.find_all(exp.Table):
-        table = schema.tables.get(name_of(node.this)) if isinstance(node.this, exp.Identifier) else None
-        if table is not None and not table.public and table.name not in shadowed:
-            return _statement(table)
+        if isinstance(node.this, exp.Identifier) and (node.args.get("db") or name_of(node.this) not in shadowed):
+            found = named(node, schema, visible)
+            table = schema.tables.get(found.name) if found is not None else None
+            if table is not None and not table.public:
+                return _statement(table)
     return None
 
 
@@ -37,7 +37,7 @@ def _statement(table: SchemaTable) -> str:
     shown = [quoted(key.name)] if key is not None else []
     asked = [*shown, "COUNT(*)", *([f"AVG({quoted(number.name)})"] if number is not None else [])]
     grouped = f" GROUP BY {shown[0]}" if shown else ""
-    return f"SELECT {', '.join(asked)} FROM {quoted(table.name)}{grouped}"
+    return f"SELECT {', '.join(asked)} FROM {written(table)}{grouped}"
 
 
 def _keys(column: SchemaColumn) -> bool:
@@ -52,10 +52,3 @@ def _keys(column: SchemaColumn) -> bool:
 
 def _averaged(column: SchemaColumn) -> bool:
     return column.type.is_number and column.lower is not None and column.upper is not None
-
-
-def quoted(name: str) -> str:
-    """The name as a statement has to write it."""
-    if _PLAIN.fullmatch(name) and name.upper() not in Postgres.Tokenizer.KEYWORDS:
-        return name
-    return exp.to_identifier(name, quoted=True).sql(dialect="postgres")

@@ -15,6 +15,7 @@ from psycopg.conninfo import make_conninfo
 from psycopg.rows import TupleRow
 from psycopg.sql import SQL
 
+from dpsql.policy.places import DEFAULT, search_path
 from dpsql.policy.schema import Schema
 from dpsql.public import shadow, walls
 from dpsql.public.groups import Group, role_of
@@ -43,7 +44,7 @@ def fill(address: str, schema: Schema, found: tuple[Group, ...], rows: PublicRow
 
 
 def _database(connection: Connection[TupleRow], group: Group, template: str = FOR_ALL) -> None:
-    path = ", ".join(quoted(name) for name in shadow.search_path(group.tables))
+    path = ", ".join(quoted(name) for name in search_path(group.tables))
     _run(
         connection,
         f"CREATE DATABASE {quoted(group.database)} TEMPLATE {quoted(template)}",
@@ -109,7 +110,7 @@ def _views(connection: Connection[TupleRow], group: Group) -> None:
             break
         waiting = left
     for view in group.views:
-        _try(connection, f"GRANT REFERENCES ON {quoted(shadow.DEFAULT)}.{quoted(view.name)} TO PUBLIC")
+        _try(connection, f"GRANT REFERENCES ON {quoted(DEFAULT)}.{quoted(view.name)} TO PUBLIC")
     _run(connection, _READABLE)
 
 

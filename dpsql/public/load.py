@@ -18,8 +18,9 @@ from psycopg.sql import SQL
 
 from dpsql.backends import Backend
 from dpsql.errors import BAD_PARAMETER, Rejected
+from dpsql.policy.places import place_of
 from dpsql.policy.schema import Schema, SchemaTable
-from dpsql.public.shadow import place_of, quoted
+from dpsql.public.shadow import quoted
 from dpsql.types import Column, TableName, Value
 
 

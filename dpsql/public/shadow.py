@@ -12,14 +12,11 @@ from dataclasses import dataclass
 
 from dpsql.ledger.views import COLUMNS as LEDGER_COLUMNS
 from dpsql.policy.model import UnitPath
+from dpsql.policy.places import DEFAULT, OWN, place_of, search_path
 from dpsql.policy.schema import Schema, SchemaColumn, SchemaTable
 from dpsql.public import comments
 from dpsql.public.declared import COLUMNS_OF_COLUMNS, column_rows
 from dpsql.types import Column, TableName
-
-DEFAULT = "public"
-OWN = "dpsql"
-_RESERVED = frozenset({"pg_catalog", "information_schema", OWN, "pg_toast"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,26 +40,6 @@ class Reference:
     @property
     def name(self) -> str:
         return f"{self.table.name}_{'_'.join(self.columns)}_fkey"
-
-
-def place_of(table: SchemaTable) -> TableName:
-    """Where the table is for analysts: in the backend's schema, under its policy's name.
-
-    Two tables of one name in two schemas have policy names such as `sales.orders`: this is then where they are.
-    """
-    schema, real = DEFAULT, table.name
-    if table.source is not None:
-        schema, real = table.source.schema or DEFAULT, table.source.name
-    if schema in _RESERVED or schema.startswith("pg_"):
-        schema = DEFAULT
-    return TableName(real if table.name == f"{schema}.{real}" else table.name, schema)
-
-
-def search_path(tables: Sequence[SchemaTable]) -> tuple[str, ...]:
-    """Every schema of the tables, Postgres's own default first, those last that need their name before a table's."""
-    flat = {place.schema or DEFAULT for table in tables if (place := place_of(table)).name == table.name}
-    named = {place_of(table).schema or DEFAULT for table in tables}
-    return tuple(dict.fromkeys((DEFAULT, *sorted(flat), *sorted(named))))
 
 
 def references(tables: Sequence[SchemaTable]) -> tuple[Reference, ...]:

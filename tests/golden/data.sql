@@ -30,3 +30,17 @@ CREATE TABLE lines (l_store INTEGER, l_no INTEGER, l_ln INTEGER, l_qty INTEGER, 
 INSERT INTO lines VALUES (1, 2, 1, 5), (1, 2, 2, 1), (7, 7, 1, 50), (8, 0, 1, 1), (9, 9, 1, 1);
 CREATE TABLE pays (p_store INTEGER, p_no INTEGER, p_sum INTEGER);
 INSERT INTO pays VALUES (1, 2, 5), (7, 7, 1), (7, 7, 2), (NULL, 7, 3);
+CREATE TABLE "Hits" ("UserID" BIGINT, "CounterID" INTEGER, "Title" TEXT);
+INSERT INTO "Hits" VALUES (1, 1, 'home'), (1, 2, 'news'), (2, 1, NULL), (3, 9, 'home'), (NULL, 1, 'home');
+CREATE TABLE "Counters" ("CounterID" INTEGER PRIMARY KEY, "Site" TEXT);
+INSERT INTO "Counters" VALUES (1, 'main'), (2, 'shop'), (3, 'shop');
+DROP SCHEMA IF EXISTS sales CASCADE;
+CREATE SCHEMA sales;
+CREATE TABLE sales.orders (customer BIGINT, "Total" INTEGER);
+INSERT INTO sales.orders VALUES (1, 5), (1, 50), (2, 10), (NULL, 1);
+CREATE TABLE sales.refunds ("UserID" BIGINT, amount INTEGER);
+INSERT INTO sales.refunds VALUES (1, 5), (2, 5), (2, 7);
+DROP SCHEMA IF EXISTS archive CASCADE;
+CREATE SCHEMA archive;
+CREATE TABLE archive.orders (customer BIGINT, "TOTAL" INTEGER);
+INSERT INTO archive.orders VALUES (2, 100), (4, 3), (4, 8);

@@ -22,7 +22,8 @@ from dpsql.compiler.bind.units import equality
 from dpsql.compiler.facts import narrow, narrowed
 from dpsql.compiler.parse import name_of, only, refuse
 from dpsql.compiler.problems import together
-from dpsql.errors import UNDEFINED_COLUMN, Rejected
+from dpsql.compiler.spelling import Written, either, meant, quoted
+from dpsql.errors import AMBIGUOUS_COLUMN, UNDEFINED_COLUMN, Rejected
 
 MakeContext = Callable[[tuple[Field, ...], Source | None], Context]
 """A context over these fields; with the joined source where subqueries may be tied to its unit."""
@@ -139,26 +140,33 @@ def _conditions(
     left: Group, right: Source, join: exp.Join, *, natural: bool, make: MakeContext
 ) -> tuple[list[Expr], Source]:
     """ON, USING or NATURAL as conditions; the right side's merged columns are found by their qualified name only."""
-    using = [name_of(u.this if isinstance(u, exp.Column) else u) for u in join.args.get("using") or []]
+    using: list[Written] = [u.this if isinstance(u, exp.Column) else u for u in join.args.get("using") or []]
     if natural:
         mine = {f.name for f in left.fields}
         using = list(dict.fromkeys(f.name for f in right.fields if f.name in mine))
     conditions: list[Expr] = []
+    merged: set[str] = set()
     for name in using:
         a, b = _single(left.fields, name, join), _single(right.fields, name, join)
         conditions.append(equality(a.expr, b.expr))
+        merged.add(b.name)
     if using:
-        fields = tuple(replace(f, merged=True) if f.name in using else f for f in right.fields)
+        fields = tuple(replace(f, merged=True) if f.name in merged else f for f in right.fields)
         right = replace(right, fields=fields)
     if join.args.get("on") is not None:
         conditions.append(bind_condition(join.args["on"], make((*left.fields, *right.fields), None)))
     return conditions, right
 
 
-def _single(fields: tuple[Field, ...], name: str, join: exp.Join) -> Field:
-    found = [f for f in fields if f.name == name and not f.merged]
+def _single(fields: tuple[Field, ...], written: Written, join: exp.Join) -> Field:
+    names = meant(written, [f.name for f in fields if not f.merged])
+    found = [f for f in fields if f.name in names and not f.merged]
+    if len(names) > 1:
+        text = f'column "{name_of(written)}" of USING is ambiguous'
+        raise refuse(text, join, sqlstate=AMBIGUOUS_COLUMN, hint=either(map(quoted, names)))
     if len(found) != 1:
-        raise refuse(f'column "{name}" of USING must exist once on both sides', join, sqlstate=UNDEFINED_COLUMN)
+        text = f'column "{name_of(written)}" of USING must exist once on both sides'
+        raise refuse(text, join, sqlstate=UNDEFINED_COLUMN)
     return found[0]
 
 

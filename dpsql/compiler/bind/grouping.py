@@ -123,7 +123,8 @@ def _first_of(node: exp.Expr, grouping: Grouping, outputs: frozenset[str]) -> ex
 def _named_outputs(part: exp.Expr, select: exp.Select, fields: tuple[Field, ...]) -> exp.Expr:
     """QUALIFY with the names of output columns written out; an input column of the same name wins."""
     known = {f.name for f in fields}
-    named = {e.alias: e.this for e in select.expressions if isinstance(e, exp.Alias) and e.alias not in known}
+    outputs = {output_name(e): e.this for e in select.expressions if isinstance(e, exp.Alias)}
+    named = {name: output for name, output in outputs.items() if name not in known}
     sizes = {name: sum(1 for _ in output.walk()) for name, output in named.items()}
     written = 0
 
@@ -235,12 +236,12 @@ def _projection(node: exp.Expr, grouping: Grouping) -> exp.Expr:
     return exp.Alias(this=made, alias=exp.to_identifier(output_name(node), quoted=True))
 
 
-def row_level(schema: Schema | None, node: exp.Expr) -> Rejected:
+def row_level(schema: Schema | None, node: exp.Expr, visible: frozenset[str] | None = None) -> Rejected:
     """The refusal of a query that asks for single rows of private tables.
 
     `schema`: given only if all tables of the query were resolved, so that the hint may name columns of theirs.
     """
-    example = suggestion(schema, node) if schema is not None else None
+    example = suggestion(schema, node, visible) if schema is not None else None
     return refuse(
         "Rows of a private table are never returned.",
         node,

@@ -16,7 +16,7 @@ from dpsql.compiler.algebra import Col, Domain, Expr, Lit, Node
 from dpsql.compiler.fuel import spend
 from dpsql.compiler.parse import name_of, refuse
 from dpsql.compiler.problems import FollowUp, Problems
-from dpsql.compiler.suggest import quoted
+from dpsql.compiler.spelling import READINGS, Fits, either, exactly, quoted
 from dpsql.errors import AMBIGUOUS_COLUMN, NOT_PERMITTED, UNDEFINED_COLUMN, UNDEFINED_TABLE, Rejected
 from dpsql.policy.model import UnitPath
 from dpsql.types import UNKNOWN
@@ -24,12 +24,16 @@ from dpsql.types import UNKNOWN
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A visible column: `qualifier.name` stands for `expr`. `merged`: taken by USING, found qualified only."""
+    """A visible column: `qualifier.name` stands for `expr`. `merged`: taken by USING, found qualified only.
+
+    `schemas`: those that may stand before the qualifier, where it is a table's own name.
+    """
 
     qualifier: str
     name: str
     expr: Expr
     merged: bool = False
+    schemas: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,28 +76,70 @@ def resolve(column: exp.Column, fields: tuple[Field, ...], outer: tuple[Field, .
 
     A name that is not among `fields` is looked for in the query outside, as SQL does for correlated subqueries.
     """
-    name, qualifier = name_of(column.this), name_of(column.args.get("table"))
     spend(len(fields) // 8)
-    found = [f for f in fields if f.name == name and (f.qualifier == qualifier if qualifier else not f.merged)]
+    own = bool(column.args.get("table")) and any(_is_of(column, f, exactly) for f in fields)
+    levels = (fields,) if own or not outer else (fields, outer)
+    for fits in READINGS:
+        for level in levels:
+            found = [f for f in level if fits(column.this, f.name) and _is_of(column, f, fits)]
+            if found:
+                return _single(column, found)
+            _check_refused(column, level)
+    raise _missing(column, levels[-1])
+
+
+def is_outside(column: exp.Column, fields: tuple[Field, ...], outer: tuple[Field, ...]) -> bool:
+    """Whether a query over `fields` names a column of the query outside, or a table of it."""
+    for fits in READINGS:
+        for level in (fields, outer):
+            of = [f for f in level if _is_of(column, f, fits)]
+            if any(column.args.get("table") or fits(column.this, f.name) for f in of):
+                return level is outer
+    return False
+
+
+def fields_of(column: exp.Column, fields: tuple[Field, ...]) -> list[Field]:
+    """Those that `table.*` stands for."""
+    found = ([f for f in fields if _is_of(column, f, fits)] for fits in READINGS)
+    return next((each for each in found if each), [])
+
+
+def _is_of(column: exp.Column, field: Field, fits: Fits) -> bool:
+    """Whether the field is of the table that is named before the column; of any, save what USING took, without one."""
+    table, schema = column.args.get("table"), column.args.get("db")
+    if table is None:
+        return not field.merged
+    return fits(table, field.qualifier) and (schema is None or any(fits(schema, name) for name in field.schemas))
+
+
+def _single(column: exp.Column, found: list[Field]) -> Expr:
     distinct = list(dict.fromkeys(f.expr for f in found))
     if len(distinct) == 1:
         return distinct[0]
-    if not distinct and any(f.name == ANYTHING and qualifier in ("", f.qualifier) for f in fields):
-        raise FollowUp(f'column "{name}" is of a table that was refused', sqlstate=UNDEFINED_COLUMN)
-    if not distinct and outer and not (qualifier and any(f.qualifier == qualifier for f in fields)):
-        return resolve(column, outer)
-    if distinct:
-        raise refuse(f'column reference "{name}" is ambiguous', column, sqlstate=AMBIGUOUS_COLUMN)
-    if qualifier and all(f.qualifier != qualifier for f in fields):
-        raise refuse(f'missing FROM-clause entry for table "{qualifier}"', column, sqlstate=UNDEFINED_TABLE)
+    message = f'column reference "{name_of(column.this)}" is ambiguous'
+    raise refuse(message, column, sqlstate=AMBIGUOUS_COLUMN, hint=either(quoted(f.name) for f in found))
+
+
+def _check_refused(column: exp.Column, fields: tuple[Field, ...]) -> None:
+    table = name_of(column.args.get("table"))
+    if any(f.name == ANYTHING and table in ("", f.qualifier) for f in fields):
+        raise FollowUp(f'column "{name_of(column.this)}" is of a table that was refused', sqlstate=UNDEFINED_COLUMN)
+
+
+def _missing(column: exp.Column, fields: tuple[Field, ...]) -> Rejected:
+    name, qualifier = name_of(column.this), name_of(column.args.get("table"))
+    if qualifier and not fields_of(column, fields):
+        within = name_of(column.args.get("db"))
+        table = f"{within}.{qualifier}" if within and any(f.qualifier == qualifier for f in fields) else qualifier
+        return refuse(f'missing FROM-clause entry for table "{table}"', column, sqlstate=UNDEFINED_TABLE)
     if name in _STORAGE:
-        raise refuse(
+        return refuse(
             f'"{name}" tells where rows are stored, and rows are never returned',
             column,
             sqlstate=NOT_PERMITTED,
             hint="Ask for aggregates, such as SELECT COUNT(*), AVG(x) FROM ... GROUP BY ...",
         )
-    raise refuse(
+    return refuse(
         f'column "{qualifier + "." if qualifier else ""}{name}" does not exist',
         column,
         sqlstate=UNDEFINED_COLUMN,

@@ -118,7 +118,8 @@ def _pairs(correlated: tuple[Expr, ...], outer: Source, inner: Source) -> list[t
 
 def _by_alias(condition: str, node: exp.Expr, tables: list[str]) -> str:
     """The condition with the subquery's table, the second, by the name that it has there."""
-    scanned = (t for t in node.find_all(exp.Table) if name_of(t.this) == tables[1])
+    last = tables[1].rpartition(".")[2].lower()
+    scanned = (t for t in node.find_all(exp.Table) if name_of(t.this).lower() == last)
     alias = next((name_of(t.args["alias"].this) for t in scanned if t.args.get("alias") is not None), "")
     before = "= " if tables[0] == tables[1] else ""
     return re.sub(rf"{before}\b{re.escape(tables[1])}\.", f"{before}{alias}.", condition) if alias else condition

@@ -20,12 +20,12 @@ from dpsql.compiler.bind.literals import coerce
 from dpsql.compiler.bind.measured import Grouping, aggregation, released_columns
 from dpsql.compiler.bind.numbers import family
 from dpsql.compiler.bind.per_unit import determine_unit, per_unit
-from dpsql.compiler.bind.scope import Field, Source, unknown_columns
+from dpsql.compiler.bind.scope import Field, Source, fields_of, unknown_columns
 from dpsql.compiler.bind.subqueries import exists, membership, separated
 from dpsql.compiler.cautions import doubts
 from dpsql.compiler.facts import narrowed
 from dpsql.compiler.fanout import check_fan_out
-from dpsql.compiler.parse import name_of, only, refuse
+from dpsql.compiler.parse import only, refuse
 from dpsql.compiler.probes import literal_limit
 from dpsql.compiler.problems import Problems
 from dpsql.compiler.public import translate
@@ -69,7 +69,7 @@ def private_select(
         if rows is not None:
             return rows
         if top and not state.probe and all(error.sqlstate == UNDEFINED_COLUMN for error in problems.found):
-            problems.found.append(row_level(state.schema, select))
+            problems.found.append(row_level(state.schema, select, state.tables))
         problems.check()
     if not top:
         private = per_unit(select, source, context(source.fields, source), state.numbers)
@@ -242,7 +242,7 @@ def _projected(select: exp.Select, source: Source, context: Context, *, top: boo
             only(node)
             fields += [f for f in source.fields if not f.merged]
         elif isinstance(node, exp.Column) and isinstance(node.this, exp.Star):
-            fields += [f for f in source.fields if f.qualifier == name_of(node.args.get("table"))]
+            fields += fields_of(node, source.fields)
         else:
             inner = node.this if isinstance(node, exp.Alias) else node
             made = problems.catch(partial(_column_of, inner, context))

@@ -13,7 +13,7 @@ from functools import partial
 from sqlglot import exp
 
 from dpsql.compiler.bind.grouping import has_aggregates, row_level
-from dpsql.compiler.bind.scope import Source
+from dpsql.compiler.bind.scope import Source, is_outside
 from dpsql.compiler.bind.union import union_all
 from dpsql.compiler.local_model import debiased
 from dpsql.compiler.parse import name_of, only, refuse
@@ -34,7 +34,7 @@ def split(tree: exp.Query, state: Split) -> exp.Query:
     result = _query(tree, {}, state, top=True)
     if isinstance(result, Source):
         if not state.probe or existence_test(tree):
-            raise row_level(state.schema, tree)
+            raise row_level(state.schema, tree, state.tables)
         state.columns_only = True
         state.made = empty_query([(f.name, f.expr.type) for f in result.fields])
         return state.made
@@ -143,10 +143,7 @@ def _reads(outer: Source | None, select: exp.Select, items: list[exp.Expr | Sour
     if outer is None or not tables or len(tables) < len(items) or has_aggregates(select):
         return False
     own = [f for item in tables for f in as_source(item, item, {}, state).fields]
-    names, qualifiers = {f.name for f in own}, {f.qualifier for f in own}
-    outside, beside = {f.name for f in outer.fields}, {f.qualifier for f in outer.fields} - qualifiers
-    read = [(name_of(c.this), name_of(c.args.get("table"))) for c in select.find_all(exp.Column)]
-    return any(table in beside if table else name in outside - names for name, table in read)
+    return any(is_outside(column, tuple(own), outer.fields) for column in select.find_all(exp.Column))
 
 
 def _public_select(select: exp.Select, results: list[exp.Expr | Source], names: Names, state: Split) -> exp.Query:

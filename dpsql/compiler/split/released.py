@@ -16,7 +16,7 @@ from dpsql.compiler.parse import name_of, refuse
 from dpsql.compiler.public import translate
 from dpsql.compiler.rewrite import inner_text
 from dpsql.compiler.split.repeats import repeats_of
-from dpsql.compiler.split.sources import renamed
+from dpsql.compiler.split.sources import SCHEMAS, renamed, within
 from dpsql.compiler.split.state import Derived, Names, Split
 from dpsql.errors import NOT_PERMITTED, UNDEFINED_COLUMN, UNDEFINED_TABLE, Rejected
 from dpsql.types import Column, Kind
@@ -89,7 +89,9 @@ def as_source(result: exp.Expr | Source, item: exp.Expr, names: Names, state: Sp
     if isinstance(result, exp.Table):
         qualifier = name_of(result.args["alias"].this)
         table = state.schema.tables[name_of(result.this)]
-        return renamed(scan(table, state.numbers.take(), qualifier, state.schema), result.args["alias"], item)
+        schemas = result.meta.get(SCHEMAS, frozenset())
+        source = within(schemas, scan(table, state.numbers.take(), qualifier, state.schema))
+        return renamed(source, result.args["alias"], item)
     asked = _asked(item, names) if isinstance(result, exp.Subquery) else None
     tree = exp.select("*").from_(result.copy())
     columns = _derive(tree, result.this if isinstance(result, exp.Subquery) else tree, asked, state)

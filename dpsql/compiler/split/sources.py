@@ -17,7 +17,8 @@ from dpsql.compiler.local_model import COUNTS
 from dpsql.compiler.parse import name_of, only, parse, refuse
 from dpsql.compiler.problems import FollowUp
 from dpsql.compiler.split.series import written_out
-from dpsql.compiler.split.state import Names, Result, Split, count
+from dpsql.compiler.split.state import CommonTable, Names, Result, Split, count
+from dpsql.compiler.tables import Named, named
 from dpsql.errors import UNDEFINED_TABLE, Rejected
 from dpsql.policy.schema import SchemaTable
 from dpsql.types import Column
@@ -70,44 +71,69 @@ def _table(item: exp.Table, names: Names, state: Split) -> exp.Expr | Source:
     if not isinstance(item.this, exp.Identifier):
         hint = "FROM takes generate_series and unnest of constants, tables and views of the policy, and subqueries."
         raise refuse("This function is not supported in FROM.", item, sqlstate="42883", hint=hint)
-    name, schema_name = name_of(item.this), name_of(item.args.get("db"))
-    alias, counts = item.args.get("alias"), bool(item.this.meta.get(COUNTS))
-    if not schema_name and name in names and not counts:
-        common = names[name]
-        if id(common) in state.refused:
-            raise FollowUp(f'"{name}" was refused')
-        shared = state.shared.get(id(common))
-        count(sum(isinstance(n, exp.Query) for n in shared.walk()) if shared is not None else 0, state)
-        state.refused.add(id(common))
-        result = shared.copy() if shared is not None else state.process(common.query.copy(), common.names, state)
-        state.refused.remove(id(common))
-        if isinstance(result, exp.Query) and shared is None:
-            state.shared[id(common)] = result.copy()
-        made = alias or exp.TableAlias(this=exp.to_identifier(name, quoted=True))
-        if common.columns and not made.args.get("columns"):
-            made = made.copy()
-            made.set("columns", [exp.to_identifier(c, quoted=True) for c in common.columns])
-        return _aliased(result, made, item)
-    if schema_name not in ("", "public"):
-        raise _no_table(f"{schema_name}.{name}", item, state)
-    visible = state.tables is None or name in state.tables
-    if name in state.schema.policy.views and visible:
-        tree = parse(state.schema.policy.views[name])
-        made = alias or exp.TableAlias(this=exp.to_identifier(name, quoted=True))
-        return _aliased(state.process(tree, {}, state), made, item)
-    table = state.schema.tables.get(name)
-    if counts:
-        table, visible = state.schema.responses[name], True
-    if table is None or not visible:
-        raise _no_table(name, item, state)
-    qualifier = name_of(alias.this) if alias is not None and alias.this is not None else name
+    if item.this.meta.get(COUNTS):
+        name = name_of(item.this)
+        return _stored(state.schema.responses[name], Named(name, name), item, state)
+    if item.args.get("db") is None and name_of(item.this) in names:
+        return _common(item, names[name_of(item.this)], state)
+    found = named(item, state.schema, state.tables)
+    if found is None:
+        raise _no_table(item, state)
+    if found.name in state.schema.policy.views:
+        return _view(found, item, state)
+    return _stored(state.schema.tables[found.name], found, item, state)
+
+
+def _common(item: exp.Table, common: CommonTable, state: Split) -> exp.Expr | Source:
+    """A WITH name."""
+    name = name_of(item.this)
+    if id(common) in state.refused:
+        raise FollowUp(f'"{name}" was refused')
+    shared = state.shared.get(id(common))
+    count(sum(isinstance(n, exp.Query) for n in shared.walk()) if shared is not None else 0, state)
+    state.refused.add(id(common))
+    result = shared.copy() if shared is not None else state.process(common.query.copy(), common.names, state)
+    state.refused.remove(id(common))
+    if isinstance(result, exp.Query) and shared is None:
+        state.shared[id(common)] = result.copy()
+    made = item.args.get("alias") or exp.TableAlias(this=exp.to_identifier(name, quoted=True))
+    if common.columns and not made.args.get("columns"):
+        made = made.copy()
+        made.set("columns", [exp.to_identifier(c, quoted=True) for c in common.columns])
+    return _aliased(result, made, item)
+
+
+def _view(found: Named, item: exp.Table, state: Split) -> exp.Expr | Source:
+    tree = parse(state.schema.policy.views[found.name])
+    alias = item.args.get("alias") or exp.TableAlias(this=exp.to_identifier(found.shown, quoted=True))
+    made = _aliased(state.process(tree, {}, state), alias, item)
+    return within(found.schemas, made) if isinstance(made, Source) and item.args.get("alias") is None else made
+
+
+def _stored(table: SchemaTable, found: Named, item: exp.Table, state: Split) -> exp.Expr | Source:
+    alias = item.args.get("alias")
+    qualifier, schemas = found.shown, found.schemas
+    if alias is not None and alias.this is not None:
+        qualifier, schemas = name_of(alias.this), frozenset()
     if table.public:
-        return _public_table(table, qualifier, alias, state)
+        made = _public_table(table, qualifier, alias, state)
+        made.meta[SCHEMAS] = schemas
+        return made
     source = scan(table, state.numbers.take(), qualifier, state.schema)
-    return renamed(source, alias, item)
+    return renamed(within(schemas, source), alias, item)
 
 
-def _no_table(name: str, item: exp.Expr, state: Split) -> Rejected:
+SCHEMAS = "schemas"
+"""Of a public table: what may stand before its name."""
+
+
+def within(schemas: frozenset[str], source: Source) -> Source:
+    """The source, whose columns may be said with their table's schema."""
+    return replace(source, fields=tuple(replace(f, schemas=schemas) for f in source.fields))
+
+
+def _no_table(item: exp.Table, state: Split) -> Rejected:
+    name = ".".join(name_of(part) for part in (item.args.get("db"), item.this) if part)
     known = (*state.schema.tables, *state.schema.policy.views)
     visible = sorted(n for n in known if state.tables is None or n in state.tables)
     close = get_close_matches(name, visible, n=1, cutoff=ALIKE)
@@ -131,7 +157,7 @@ def _public_table(table: SchemaTable, qualifier: str, alias: exp.Expr | None, st
 def _aliased(result: Result, alias: exp.Expr | None, item: exp.Expr) -> exp.Expr | Source:
     qualifier = name_of(alias.this) if alias is not None and alias.this is not None else ""
     if isinstance(result, Source):
-        fields = tuple(replace(f, qualifier=qualifier, merged=False) for f in result.fields)
+        fields = tuple(replace(f, qualifier=qualifier, merged=False, schemas=frozenset()) for f in result.fields)
         return renamed(replace(result, fields=fields), alias, item)
     made = exp.Subquery(this=result)
     name = exp.to_identifier(qualifier or "unnamed_subquery", quoted=True)
