@@ -45,6 +45,9 @@ def either(names: Iterable[str]) -> str | None:
     return f"It may be {' or '.join(each)}. Write one of them, as it stands here." if len(each) > 1 else None
 
 
+PLACE = "place"
+"""Of a public table in a tree: where the public server has it."""
+
 _PLAIN = re.compile(r"[a-z_][a-z0-9_]*")
 
 

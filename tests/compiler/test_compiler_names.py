@@ -12,7 +12,6 @@ from sqlglot import exp
 from dpsql.compiler import Compiled, Terms, compile_statement, local_model, tables
 from dpsql.compiler.bind import from_clause, scope
 from dpsql.compiler.emit import DIALECTS, emit
-from dpsql.compiler.public import scope as public_scope
 from dpsql.compiler.spelling import READINGS, either, exactly, meant
 from dpsql.compiler.split import sources
 from dpsql.errors import Rejected
@@ -205,9 +204,12 @@ def test_quotes_are_exact(text: str) -> None:
 
 def test_public_columns_beside_a_release() -> None:
     made = compiled(
-        "SELECT n.note, q.n FROM notes n JOIN (SELECT title, COUNT(*) n FROM hits GROUP BY 1) q USING (TITLE)"
+        "SELECT n.note, q.n FROM notes n JOIN (SELECT title, COUNT(*) n FROM hits GROUP BY 1) q ON q.TITLE = N.title"
     )
-    assert [column.name for column in made.columns] == ["note", "n"]
+    assert [column.name for column in made.columns] == ["Note", "n"]
+    assert made.text.spliced
+    assert 'n."Note"' in made.text.text.replace('"n"', "n")
+    assert 'FROM public."Notes" n' in made.text.text.replace('"public"', "public")
 
 
 def test_a_randomized_column_is_known_in_any_case() -> None:
@@ -234,7 +236,7 @@ def _all_tables(patch: pytest.MonkeyPatch) -> None:
 
 
 def _folded_first(patch: pytest.MonkeyPatch) -> None:
-    for module in (tables, scope, public_scope):
+    for module in (tables, scope):
         patch.setattr(module, "READINGS", READINGS[::-1])
 
 
@@ -242,7 +244,7 @@ def _quotes_folded(patch: pytest.MonkeyPatch) -> None:
     def loosely(written: object, name: str) -> bool:
         return str(getattr(written, "this", written) or "").lower() == name.lower()
 
-    for module in (tables, scope, public_scope):
+    for module in (tables, scope):
         patch.setattr(module, "READINGS", (exactly, loosely))
 
 

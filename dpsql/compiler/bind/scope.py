@@ -16,7 +16,7 @@ from dpsql.compiler.algebra import Col, Domain, Expr, Lit, Node
 from dpsql.compiler.fuel import spend
 from dpsql.compiler.parse import name_of, refuse
 from dpsql.compiler.problems import FollowUp, Problems
-from dpsql.compiler.spelling import READINGS, Fits, either, exactly, quoted
+from dpsql.compiler.spelling import READINGS, Fits, alike, either, exactly, quoted
 from dpsql.errors import AMBIGUOUS_COLUMN, NOT_PERMITTED, UNDEFINED_COLUMN, UNDEFINED_TABLE, Rejected
 from dpsql.policy.model import UnitPath
 from dpsql.types import UNKNOWN
@@ -102,6 +102,17 @@ def fields_of(column: exp.Column, fields: tuple[Field, ...]) -> list[Field]:
     """Those that `table.*` stands for."""
     found = ([f for f in fields if _is_of(column, f, fits)] for fits in READINGS)
     return next((each for each in found if each), [])
+
+
+def spell(column: exp.Column, fields: tuple[Field, ...]) -> None:
+    """Writes a column as it is declared, where it is alike in all but case to one of the fields alone."""
+    if any(exactly(column.this, f.name) and _is_of(column, f, exactly) for f in fields):
+        return
+    found = [f for f in fields if alike(column.this, f.name) and _is_of(column, f, alike)]
+    if len(found) == 1:
+        column.set("this", exp.to_identifier(found[0].name, quoted=True))
+        if column.args.get("table") is not None:
+            column.set("table", exp.to_identifier(found[0].qualifier, quoted=True))
 
 
 def _is_of(column: exp.Column, field: Field, fits: Fits) -> bool:

@@ -11,7 +11,6 @@ from sqlglot import exp
 
 from dpsql.compiler.public.storage import Digits
 from dpsql.compiler.public.term import Loose, Term, check_size
-from dpsql.compiler.spelling import READINGS, Fits, either, exactly, quoted
 from dpsql.errors import AMBIGUOUS_COLUMN, NOT_SUPPORTED, UNDEFINED_COLUMN, UNDEFINED_TABLE, Rejected
 from dpsql.types import Column, SqlType
 
@@ -111,11 +110,10 @@ def position_of(node: exp.Expr | None) -> int | None:
 def resolve(node: exp.Column, scope: Scope) -> Term:
     """The column that `node` names, in the innermost scope that has it."""
     table, name = name_of(node.args.get("table")), name_of(node.this)
-    fits = next((each for each in READINGS if _knows(scope, node, each)), exactly)
     level: Scope | None = scope
     passed: list[Scope] = []
     while level is not None:
-        found = _in_scope(level, node, fits)
+        found = _in_scope(level, table, name, node)
         if found is not None:
             loose = Loose(level.level, f"{table}.{name}" if table else name, position_of(node))
             term = keyed(Term(found.sql, found.type, found.digits, loose=frozenset((loose,))), level)
@@ -130,30 +128,14 @@ def resolve(node: exp.Column, scope: Scope) -> Term:
     raise _missing(node, table, name, scope)
 
 
-def _knows(scope: Scope, node: exp.Column, fits: Fits) -> bool:
-    level: Scope | None = scope
-    while level is not None:
-        if _found(level, node, fits):
-            return True
-        level = level.outer
-    return False
-
-
-def _found(scope: Scope, node: exp.Column, fits: Fits) -> list[Field]:
-    table = node.args.get("table")
-    merged = [f for f in scope.merged if table is None and fits(node.this, f.name)]
-    if merged:
-        return merged[:1]
-    sources = [s for s in scope.sources if table is None or fits(table, s.name or "")]
-    return [f for s in sources for f in s.fields if fits(node.this, f.name)]
-
-
-def _in_scope(scope: Scope, node: exp.Column, fits: Fits) -> Field | None:
-    found = _found(scope, node, fits)
+def _in_scope(scope: Scope, table: str, name: str, node: exp.Expr) -> Field | None:
+    if not table and any(f.name == name for f in scope.merged):
+        return next(f for f in scope.merged if f.name == name)
+    sources = [s for s in scope.sources if not table or s.name == table]
+    found = [f for s in sources for f in s.fields if f.name == name]
     if len(found) > 1:
-        hint = either(quoted(f.name) for f in found)
-        text = f'column reference "{name_of(node.this)}" is ambiguous'
-        raise Rejected(text, sqlstate=AMBIGUOUS_COLUMN, position=position_of(node), hint=hint)
+        text = f'column reference "{name}" is ambiguous'
+        raise Rejected(text, sqlstate=AMBIGUOUS_COLUMN, position=position_of(node))
     return found[0] if found else None
 
 

@@ -15,7 +15,6 @@ from dpsql.compiler.public.refuse import only, unsupported
 from dpsql.compiler.public.scope import Field, Query, Scope, Source, name_of, position_of
 from dpsql.compiler.public.storage import digits_of
 from dpsql.compiler.public.term import Term, quote_name
-from dpsql.compiler.spelling import Written, meant
 from dpsql.errors import AMBIGUOUS_COLUMN, NOT_SUPPORTED, SYNTAX, UNDEFINED_COLUMN, UNDEFINED_TABLE, Rejected
 from dpsql.types import TEXT, Kind
 
@@ -208,9 +207,9 @@ def _join(left: _Part, node: exp.Expr, scope: Scope) -> _Part:
     return _Part(f"{left.sql} {word} {right.sql}{text}", both, left.merged + right.merged)
 
 
-def _using(left: _Part, right: _Part, node: exp.Expr) -> list[Written]:
+def _using(left: _Part, right: _Part, node: exp.Expr) -> list[str]:
     if node.args.get("using"):
-        return [each if isinstance(each, exp.Identifier) else each.this for each in node.args["using"]]
+        return [name_of(each if isinstance(each, exp.Identifier) else each.this) for each in node.args["using"]]
     theirs = {f.name for f in _visible(right)}
     return [f.name for f in _visible(left) if f.name in theirs and not f.hidden]
 
@@ -220,19 +219,16 @@ def _visible(part: _Part) -> tuple[Field, ...]:
     return part.merged + tuple(f for s in part.sources for f in s.fields if f.name not in names)
 
 
-def _merge(
-    left: _Part, right: _Part, word: str, side: str, using: list[Written], node: exp.Expr, scope: Scope
-) -> _Part:
+def _merge(left: _Part, right: _Part, word: str, side: str, names: list[str], node: exp.Expr, scope: Scope) -> _Part:
     """JOIN ... USING: equality on the named columns, each of which becomes one."""
     conditions, merged = [], []
-    for written in using:
-        ours, theirs = _one(left, written, "left", node), _one(right, written, "right", node)
+    for name in names:
+        ours, theirs = _one(left, name, "left", node), _one(right, name, "right", node)
         pair = unify((_term(ours), _term(theirs)), scope.zone, "JOIN/USING", node)
         conditions.append(compare("=", pair[0], pair[1], scope.zone, node).sql)
         text = {"RIGHT": pair[1].sql, "FULL": f"COALESCE({pair[0].sql}, {pair[1].sql})"}.get(side, pair[0].sql)
-        merged.append(Field(ours.name, text, pair[0].type, pair[0].digits))
+        merged.append(Field(name, text, pair[0].type, pair[0].digits))
     on = " AND ".join(conditions) or "TRUE"
-    names = {field.name for field in merged}
     kept = tuple(f for f in left.merged + right.merged if f.name not in names)
     return _Part(f"{left.sql} {word} {right.sql} ON {on}", left.sources + right.sources, (*merged, *kept))
 
@@ -241,10 +237,8 @@ def _term(field: Field) -> Term:
     return Term(field.sql, field.type, field.digits)
 
 
-def _one(part: _Part, written: Written, which: str, node: exp.Expr) -> Field:
-    name = written if isinstance(written, str) else name_of(written)
-    names = meant(written, [f.name for f in _visible(part)])
-    found = [f for f in _visible(part) if f.name in names]
+def _one(part: _Part, name: str, which: str, node: exp.Expr) -> Field:
+    found = [f for f in _visible(part) if f.name == name]
     if not found:
         text = f'column "{name}" specified in USING clause does not exist in {which} table'
         raise Rejected(text, sqlstate=UNDEFINED_COLUMN, position=position_of(node))

@@ -28,7 +28,9 @@ from dpsql.compiler.rewrite.spans import (
     listed,
     placed,
 )
+from dpsql.compiler.spelling import PLACE
 from dpsql.errors import Rejected
+from dpsql.types import TableName
 
 Edit = tuple[Span, str]
 
@@ -194,8 +196,7 @@ class Writer:
             made.replace(asked.copy())
             return []
         if isinstance(made, exp.Table):
-            made.replace(asked.copy())
-            return []
+            return self._public_table(asked, made, span)
         if name not in self.views:
             raise NoSpan
         view = self.views[name]
@@ -205,6 +206,21 @@ class Writer:
         place = self.text.find(bare, span, as_item)
         alias = "" if asked.args.get("alias") is not None else f" AS {self.text.slice((place[1] - 1, place[1]))}"
         return [(place, f"({body}){alias}")]
+
+    def _public_table(self, asked: exp.Table, made: exp.Table, span: Span) -> list[Edit]:
+        """As it is written, unless that is no name of Postgres's: then as it is declared."""
+        place: TableName | None = made.meta.get(PLACE)
+        if place is None or _is_at(asked, place):
+            made.replace(asked.copy())
+            return []
+        written = asked.copy()
+        written.set("this", exp.to_identifier(place.name, quoted=True))
+        written.set("db", exp.to_identifier(place.schema, quoted=True))
+        written.set("catalog", None)
+        made.replace(written)
+        bare = exp.Table(this=asked.this, db=asked.args.get("db"), catalog=asked.args.get("catalog"))
+        name = exp.Table(this=written.this, db=written.args["db"])
+        return [(self.text.find(bare, span, as_item), name.sql("postgres"))]
 
     # --- queries over a release ------------------------------------------------------------------------------------
 
@@ -329,6 +345,10 @@ class Writer:
             pieces += (self.text.text[at:begins], new)
             at = self.text.tokens[end - 1].end
         return "".join((*pieces, self.text.text[at : self.text.tokens[span[1] - 1].end]))
+
+
+def _is_at(asked: exp.Table, place: TableName) -> bool:
+    return name_of(asked.this) == place.name and name_of(asked.args.get("db")) in ("", place.schema)
 
 
 def _has_query(node: exp.Expr) -> bool:

@@ -13,7 +13,7 @@ from functools import partial
 from sqlglot import exp
 
 from dpsql.compiler.bind.grouping import has_aggregates, row_level
-from dpsql.compiler.bind.scope import Source, is_outside
+from dpsql.compiler.bind.scope import Field, Source, is_outside, spell
 from dpsql.compiler.bind.union import union_all
 from dpsql.compiler.local_model import debiased
 from dpsql.compiler.parse import name_of, only, refuse
@@ -22,7 +22,7 @@ from dpsql.compiler.problems import Problems, together
 from dpsql.compiler.refused import unknown_source
 from dpsql.compiler.split.private import private_select, what_else
 from dpsql.compiler.split.released import as_source, constants, subqueries
-from dpsql.compiler.split.sources import item_of
+from dpsql.compiler.split.sources import item_of, public_fields
 from dpsql.compiler.split.state import CommonTable, Names, Result, Split, count, few
 from dpsql.errors import SYNTAX
 
@@ -170,4 +170,16 @@ def _public_select(select: exp.Select, results: list[exp.Expr | Source], names: 
         elif isinstance(value, exp.Expr):
             made.set(key, inside(value))
     problems.check()
+    _spell(made, public_fields(trees, state))
     return made
+
+
+def _spell(made: exp.Select, fields: tuple[Field, ...]) -> None:
+    """Columns of its own level as they are declared: what is around private rows is read as Postgres reads it."""
+    stack: list[exp.Expr] = list(made.iter_expressions())
+    while stack:
+        node = stack.pop()
+        if isinstance(node, exp.Column) and not isinstance(node.this, exp.Star):
+            spell(node, fields)
+        elif not isinstance(node, exp.Query | exp.Table):
+            stack.extend(node.iter_expressions())

@@ -11,17 +11,21 @@ from difflib import get_close_matches
 
 from sqlglot import exp
 
-from dpsql.compiler.bind.scope import ALIKE, Source
+from dpsql.compiler.algebra import Lit
+from dpsql.compiler.bind.scope import ALIKE, Field, Source
 from dpsql.compiler.bind.units import scan
 from dpsql.compiler.local_model import COUNTS
 from dpsql.compiler.parse import name_of, only, parse, refuse
 from dpsql.compiler.problems import FollowUp
+from dpsql.compiler.public.names import output_name
+from dpsql.compiler.spelling import PLACE
 from dpsql.compiler.split.series import written_out
 from dpsql.compiler.split.state import CommonTable, Names, Result, Split, count
 from dpsql.compiler.tables import Named, named
 from dpsql.errors import UNDEFINED_TABLE, Rejected
+from dpsql.policy.places import place_of
 from dpsql.policy.schema import SchemaTable
-from dpsql.types import Column
+from dpsql.types import UNKNOWN, Column
 
 
 def item_of(item: exp.Expr, names: Names, state: Split) -> exp.Expr | Source:
@@ -118,9 +122,28 @@ def _stored(table: SchemaTable, found: Named, item: exp.Table, state: Split) -> 
     if table.public:
         made = _public_table(table, qualifier, alias, state)
         made.meta[SCHEMAS] = schemas
+        made.meta[PLACE] = place_of(table)
         return made
     source = scan(table, state.numbers.take(), qualifier, state.schema)
     return renamed(within(schemas, source), alias, item)
+
+
+def public_fields(items: list[exp.Expr], state: Split) -> tuple[Field, ...]:
+    """The columns of public FROM items, as far as they are known."""
+    return tuple(
+        Field(name_of(item.args["alias"].this), name, Lit(None, UNKNOWN), schemas=item.meta.get(SCHEMAS, frozenset()))
+        for item in items
+        if item.args.get("alias") is not None
+        for name in _column_names(item, state)
+    )
+
+
+def _column_names(item: exp.Expr, state: Split) -> list[str]:
+    renamed_ = [name_of(c) for c in item.args["alias"].args.get("columns") or []]
+    if isinstance(item, exp.Table):
+        return [*renamed_, *(c.name for c in state.relations[name_of(item.this)][len(renamed_) :])]
+    shown = item.this.expressions if isinstance(item.this, exp.Select) else []
+    return [*renamed_, *(output_name(node) for node in shown[len(renamed_) :])]
 
 
 SCHEMAS = "schemas"
