@@ -10,7 +10,7 @@ SELECT COUNT(people.*) FROM people
 SELECT people::text, COUNT(*) FROM people GROUP BY 1
 SELECT COUNT(*) FROM pg_catalog.pg_class
 SELECT COUNT(*) FROM information_schema.tables
-SELECT COUNT(*) FROM main.people
+SELECT COUNT(*) FROM other.people
 SELECT COUNT(*) FROM n0.people
 SELECT COUNT(*) FROM "People"
 SELECT COUNT(*) FROM 'people.csv'
