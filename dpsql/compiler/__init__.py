@@ -29,7 +29,7 @@ from dpsql.compiler.plan import PlannedRelease, Terms, plan
 from dpsql.compiler.probes import asks_nothing, empty_query
 from dpsql.compiler.problems import detailed
 from dpsql.compiler.public import Remainder, translate
-from dpsql.compiler.rewrite import PublicText, public_text
+from dpsql.compiler.rewrite import NO_TEXT, PublicText, public_text
 from dpsql.compiler.single_units import check_groups
 from dpsql.compiler.split import PENDING, Split, split
 from dpsql.errors import Rejected
@@ -71,15 +71,18 @@ def compile_statement(
     tables: frozenset[str] | None = None,
     parameters: Parameters = (),
     now: datetime | None = None,
+    *,
+    texts: bool = False,
 ) -> Compiled:
     """parse -> split (which binds) -> plan -> translate. Raises `Rejected` with the reason and its position.
 
     `tables`: those that the user may see, None for all. A parameter of UNKNOWN type takes one from its place. `now`:
     what the clock shows over private rows (see `clock`), given where `reads_clock`; without it, it cannot be read.
+    `texts`: the public parts as texts for Postgres are made as well; nothing runs them yet.
     """
 
     def compiled(tree: exp.Query) -> Compiled:
-        return _compiled(text, tree, schema, terms, tables, parameters, now)
+        return _compiled(text if texts else None, tree, schema, terms, tables, parameters, now)
 
     def made(read: Callable[[], exp.Query]) -> Compiled:
         with metered():
@@ -100,7 +103,7 @@ def reads_clock(text: str, schema: Schema) -> bool:
 
 
 def _compiled(
-    text: str,
+    text: str | None,
     asked: exp.Query,
     schema: Schema,
     terms: Terms,
@@ -134,7 +137,7 @@ def _compiled(
     check_groups(
         ((r, state.single_units.get(r.index)) for r in releases),
         privacy.unit,
-        lambda tree: _compiled("", tree, schema, terms, tables, parameters, now),
+        lambda tree: _compiled(None, tree, schema, terms, tables, parameters, now),
     )
     return Compiled(
         columns_only=state.columns_only,
@@ -143,7 +146,7 @@ def _compiled(
         derived=tuple(d.remainder for d in state.derived),
         derived_texts=tuple(d.text for d in state.derived),
         remainder=remainder,
-        text=public_text(text, original, made, schema.policy.views),
+        text=NO_TEXT if text is None else public_text(text, original, made, schema.policy.views),
         columns=remainder.columns,
         parameter_types=_parameter_types(parameters, placeholders, state),
         public_tables=public,

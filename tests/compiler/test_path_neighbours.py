@@ -78,6 +78,10 @@ HINTED = (
 def test_what_a_refused_join_is_told_to_add_proves_it(site: Site, text: str) -> None:
     with pytest.raises(Rejected) as refusal:
         compiled_on(site, Statement(text, TERMS))
+    added = (refusal.value.hint or "").partition("Add one up and join that: ")[2]
+    if added:
+        assert not _refusal(site, f"SELECT COUNT(*) FROM {text.split(' FROM ')[1].split(',')[0]} {added}")
+        return
     table, condition = _hinted(refusal.value.hint or "")
     again = text.replace(" WHERE ", f"{table} WHERE {condition} AND ")
     message = _refusal(site, again)

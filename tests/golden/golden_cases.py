@@ -126,7 +126,7 @@ def terms(case: Case) -> tuple[Terms, str]:
 
 def compiled_case(case: Case, schema: Schema) -> Compiled:
     asked, text = terms(case)
-    return compile_statement(text, schema, asked, now=NOW)
+    return compile_statement(text, schema, asked, now=NOW, texts=True)
 
 
 @cache

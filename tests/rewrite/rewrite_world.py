@@ -78,7 +78,9 @@ def schema() -> Schema:
 
 
 def compiled(statement: str, parameters: Parameters = (), **more: Any) -> Compiled:
-    return compile_statement(statement, schema(), Terms(Decimal(1), Decimal("1e-7"), **more), None, parameters)
+    return compile_statement(
+        statement, schema(), Terms(Decimal(1), Decimal("1e-7"), **more), None, parameters, texts=True
+    )
 
 
 @contextmanager

@@ -43,6 +43,10 @@ class PublicText:
         return text
 
 
+NO_TEXT = PublicText("", (), spliced=False)
+"""Where none was asked for."""
+
+
 def public_text(text: str, asked: exp.Query, made: exp.Query, views: Mapping[str, str]) -> PublicText:
     """`made` is what `split` made of the tree `asked` of `text`. Raises Rejected."""
     tree = gathered(made.copy())

@@ -14,7 +14,7 @@ from dpsql.compiler.bind.scope import Field, Source
 from dpsql.compiler.bind.units import scan
 from dpsql.compiler.parse import name_of, refuse
 from dpsql.compiler.public import translate
-from dpsql.compiler.rewrite import inner_text
+from dpsql.compiler.rewrite import NO_TEXT, inner_text
 from dpsql.compiler.split.repeats import repeats_of
 from dpsql.compiler.split.sources import SCHEMAS, renamed, within
 from dpsql.compiler.split.state import Derived, Names, Split
@@ -130,7 +130,9 @@ def _derive(tree: exp.Query, bare: exp.Query, asked: exp.Query | None, state: Sp
 
     `bare`: the query without a name around it. `asked`: the same as it stands in the text.
     """
-    text = inner_text(state.text, asked, with_clock(bare.copy(), state.now), state.schema.policy.views)
+    text = NO_TEXT
+    if state.text is not None:
+        text = inner_text(state.text, asked, with_clock(bare.copy(), state.now), state.schema.policy.views)
     tree = with_clock(constants(tree, state), state.now)
     remainder = translate(tree, state.relations, state.schema.policy.timezone)
     for column in remainder.columns:

@@ -81,7 +81,7 @@ class Split:
     queries: int = 0
     listed: int = 0
     room: Room = field(default_factory=Room)
-    text: str = ""
+    text: str | None = None
     made: exp.Query | None = None
     process: Process = field(init=False)
 
