@@ -99,7 +99,9 @@ def _constant(type: SqlType, value: Value, *, cast: bool = True) -> exp.Expr:
     if isinstance(value, int) or (isinstance(value, Decimal) and value.is_finite()):
         number = exp.Literal.number(f"{abs(value):f}" if isinstance(value, Decimal) else str(abs(value)))
         return exp.Neg(this=number) if value < 0 else number
-    text = exp.Literal.string((encoder(type.kind)(value)).decode())
+    if isinstance(value, str):
+        return exp.Literal.string(value)
+    text = exp.Literal.string(encoder(type.kind)(value).decode())
     return text if not cast or type.kind in (Kind.TEXT, Kind.UNKNOWN) else exp.cast(text, str(type), dialect="postgres")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from dpsql.policy.places import place_of
 from dpsql.policy.schema import Schema
 
 FILLED = frozenset(("budget", "ledger", "releases"))
@@ -21,16 +22,20 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """`private`: tables and views that only the engine answers. `filled`: relations of schema dpsql."""
+    """`private`: tables and views that only the engine answers, in lower case. `filled`: relations of schema dpsql."""
 
     private: frozenset[str]
     filled: frozenset[str] = FILLED
 
 
 def names_of(schema: Schema) -> Names:
-    """Private tables, all views, for one may read private rows, and tables with randomized columns."""
-    tables = (name for name, table in schema.tables.items() if not table.public or _is_randomized(schema, name))
-    return Names(frozenset((*tables, *schema.policy.views)))
+    """Private tables, all views, for one may read private rows, and tables with randomized columns.
+
+    By their names in the policy and where they are: which of several is meant, the compiler says.
+    """
+    tables = [t for name, t in schema.tables.items() if not t.public or _is_randomized(schema, name)]
+    names = (*(t.name for t in tables), *(place_of(t).name for t in tables), *schema.policy.views)
+    return Names(frozenset(name.lower() for name in names))
 
 
 def _is_randomized(schema: Schema, table: str) -> bool:

@@ -113,14 +113,14 @@ _READ_BY_POSTGRES = frozenset(
 
 
 def _query(whole: Statement, query: kinds.Select, tokens: tuple[Token, ...], names: Names) -> Route:
-    words = {t.text for t in tokens if t.kind in (TokenKind.WORD, TokenKind.QUOTED)}
+    words = {t.text.lower() for t in tokens if t.kind in (TokenKind.WORD, TokenKind.QUOTED)}
     if OWN_SCHEMA not in words and words.isdisjoint(names.private):
         return Passed()
     try:
         found = named(query.text)
     except Rejected:
         return Passed(private=True)
-    if any(each.name in names.private and each.schema not in _ELSEWHERE for each in found):
+    if any(each.name.lower() in names.private and each.schema not in _ELSEWHERE for each in found):
         return Asked(whole)
     own = [each for each in found if each.schema == OWN_SCHEMA and each.name in names.filled]
     places = [(query.offset + each.start, query.offset + each.end, each.name, not each.has_alias) for each in own]

@@ -515,5 +515,5 @@ class Session:
                 except DpsqlError as error:
                     return error
         named = _NAMED.search(found.get("M", ""))
-        private = named is not None and named[1] in self._engine.names(self._user).private
+        private = named is not None and named[1].lower() in self._engine.names(self._user).private
         return Rejected(_ROWS, sqlstate=NOT_PERMITTED, hint=_ROWS_HINT) if private else None

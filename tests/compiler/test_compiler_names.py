@@ -65,7 +65,7 @@ ALL = schema(HITS, TWINS, OLD, NEW, PUMS, NOTES)
 
 
 def compiled(text: str, known: Schema = ALL, visible: frozenset[str] | None = None) -> Compiled:
-    return compile_statement(text, known, TERMS, visible)
+    return compile_statement(text, known, TERMS, visible, texts=True)
 
 
 def refused(text: str, known: Schema = ALL, visible: frozenset[str] | None = None) -> Rejected:
