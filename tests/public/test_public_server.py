@@ -236,4 +236,4 @@ def test_a_ledger_and_a_wheel_that_only_root_can_reach(folder: Path, monkeypatch
         assert not home.exists()
         shutil.rmtree(other)
         home = server.socket.parent.parent.parent
-    shutil.rmtree(home)
+    shutil.rmtree(home, ignore_errors=True)  # its server may still be letting go of it

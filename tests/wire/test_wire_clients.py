@@ -71,7 +71,7 @@ def test_psycopg_plain(plain: Running) -> None:
     with psycopg.connect(plain.dsn(), autocommit=True) as client:
         row = client.execute("SELECT 1").fetchone()
         assert row == (1,)
-        assert client.info.server_version == 150014
+        assert client.info.server_version == 180004
         assert client.info.parameter_status("session_authorization") == "alice"
         assert client.info.parameter_status("TimeZone") == "UTC"
         assert not client.pgconn.ssl_in_use

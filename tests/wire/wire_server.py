@@ -42,6 +42,7 @@ REPORTED = {
     "server_version": "18.4",
     "server_encoding": "UTF8",
     "client_encoding": "UTF8",
+    "TimeZone": "UTC",
     "DateStyle": "ISO, MDY",
     "integer_datetimes": "on",
     "standard_conforming_strings": "on",
