@@ -485,7 +485,7 @@ def _is_private(node: Node, public: frozenset[str]) -> bool:
             return False
 
 
-PUBLIC = frozenset({"shops", "promo", "tags"})
+PUBLIC = frozenset({"shops", "promo", "tags", "Counters"})
 
 
 @forgery
