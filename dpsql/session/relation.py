@@ -30,14 +30,16 @@ def as_literals(relation: Relation) -> str:
 
 def stand_in(columns: tuple[Column, ...]) -> str:
     """A query of these columns that can be parsed, described and bound, and fails if it is ever executed."""
-    items = ", ".join(f"NULL::{type_name(c.type)} AS {name(c.name)}" for c in columns)
-    return f"SELECT {items} FROM {REFUSING}"
+    return f"{_nulls(columns)} FROM {REFUSING}"
 
 
 def hollow(columns: tuple[Column, ...]) -> str:
     """A query of these columns without rows: to try what stands around it."""
-    items = ", ".join(f"NULL::{type_name(c.type)} AS {name(c.name)}" for c in columns)
-    return f"SELECT {items} WHERE false"
+    return f"{_nulls(columns)} WHERE false"
+
+
+def _nulls(columns: tuple[Column, ...]) -> str:
+    return "SELECT " + ", ".join(f"NULL::{type_name(c.type)} AS {name(c.name)}" for c in columns)
 
 
 def name(text: str) -> str:
